@@ -1,0 +1,3 @@
+//! Berth: scheduling decisions for Kubernetes. See README.md for the product and docs/ for its contracts.
+
+pub mod model;
