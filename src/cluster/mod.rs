@@ -1,0 +1,58 @@
+//! The in-memory picture of a cluster: what is known (objects), what decisions read (the view) and who changes both (one
+//! writer).
+//!
+//! - [`view::View`] holds the columns and indexes that the engine reads. Cloning it is a cheap fork.
+//! - [`store::ObjectStore`] holds every object as it was fed, in concurrent maps, for look-ups that need no consistency
+//!   with a decision.
+//! - [`writer::Writer`] is the only thing that changes either; [`Cluster`] owns it behind a lock that nobody holds over an
+//!   await or while converting input.
+//!
+//! Promises: no map guard leaves this module, nothing here is async, and nothing here knows of gRPC.
+
+pub mod counts;
+pub mod pod_info;
+pub mod readiness;
+pub mod reservation;
+pub mod store;
+pub mod view;
+pub mod writer;
+
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+
+pub use pod_info::PodInfo;
+pub use store::ObjectStore;
+pub use view::{NodeRow, Ordinal, View};
+pub use writer::Writer;
+
+/// The cluster cache: one writer, many readers.
+#[derive(Debug)]
+pub struct Cluster {
+    objects: Arc<ObjectStore>,
+    writer: Mutex<Writer>,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        let objects = Arc::new(ObjectStore::default());
+        Self { writer: Mutex::new(Writer::new(objects.clone())), objects }
+    }
+}
+
+impl Cluster {
+    /// The single writer. Hold it for as short as a change or a decision takes, and never over an await.
+    pub fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock()
+    }
+
+    /// A consistent fork of the view, which the caller owns: later changes don't show in it, nor its changes elsewhere.
+    pub fn fork(&self) -> View {
+        self.writer.lock().view().clone()
+    }
+
+    /// The objects as they were last fed. Reads are consistent per object only.
+    pub fn objects(&self) -> &ObjectStore {
+        &self.objects
+    }
+}

@@ -1,0 +1,98 @@
+//! Room that a decision took and that no bound pod fills yet.
+//!
+//! ```text
+//!            reserve                 pod seen bound
+//! Pending ------------> Reserved -----------------------> Bound
+//!    ^                      |  release, expiry                |
+//!    +----------------------+                                 | deleted, ended
+//!    |  deleted, ended                                        v
+//!    +-----------------------------------------------------> Gone
+//! ```
+//!
+//! A pod bound by someone else goes from Pending to Bound without a reservation; one that turns up bound on another node
+//! than the reserved one is believed, and the room moves. An update without `nodeName` doesn't end a reservation.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::pod_info::PodInfo;
+use crate::model::{Str, Time};
+
+/// A live reservation.
+#[derive(Debug, Clone)]
+pub struct Reservation {
+    /// Names it for a release. Unique over restarts.
+    pub id: Str,
+    pub pod: Arc<PodInfo>,
+    pub created: Time,
+    /// A client doesn't bind after this.
+    pub expires: Time,
+    /// Told by a client (`assume`) instead of decided here.
+    pub assumed: bool,
+}
+
+impl Reservation {
+    pub fn node(&self) -> &Str {
+        &self.pod.node
+    }
+}
+
+/// All live reservations, one a pod at most.
+#[derive(Debug, Default)]
+pub struct Reservations {
+    by_pod: FxHashMap<Str, Reservation>,
+    pods: FxHashMap<Str, Str>,
+}
+
+impl Reservations {
+    pub fn of_pod(&self, uid: &str) -> Option<&Reservation> {
+        self.by_pod.get(uid)
+    }
+
+    pub fn with_id(&self, id: &str) -> Option<&Reservation> {
+        self.by_pod.get(self.pods.get(id)?)
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_pod.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_pod.is_empty()
+    }
+
+    /// All of them, oldest first.
+    pub fn list(&self) -> Vec<Reservation> {
+        let mut list: Vec<Reservation> = self.by_pod.values().cloned().collect();
+        list.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
+        list
+    }
+
+    pub(super) fn insert(&mut self, reservation: Reservation) {
+        let uid = reservation.pod.pod.meta.uid.clone();
+        self.remove(&uid);
+        self.pods.insert(reservation.id.clone(), uid.clone());
+        self.by_pod.insert(uid, reservation);
+    }
+
+    pub(super) fn remove(&mut self, uid: &str) -> Option<Reservation> {
+        let reservation = self.by_pod.remove(uid)?;
+        self.pods.remove(&reservation.id);
+        Some(reservation)
+    }
+
+    pub(super) fn replace_pod(&mut self, uid: &str, pod: Arc<PodInfo>) {
+        if let Some(reservation) = self.by_pod.get_mut(uid) {
+            reservation.pod = pod;
+        }
+    }
+
+    /// Uids of the pods whose reservation has ended by `now`, sorted.
+    pub(super) fn expired(&self, now: Time) -> Vec<Str> {
+        let ended = self.by_pod.iter().filter(|(_, r)| r.expires <= now);
+        let mut uids: Vec<Str> = ended.map(|(uid, _)| uid.clone()).collect();
+        uids.sort();
+        uids
+    }
+}

@@ -1,0 +1,152 @@
+//! Every object as it was last fed, in concurrent maps.
+//!
+//! Only the writer changes the store; anyone reads it, and gets `Arc`s out, never a guard. A read is consistent for one
+//! object; whoever needs several to agree works on a fork of the view.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use rustc_hash::FxBuildHasher;
+
+use crate::model::{Kind, Node, Object, Pod, Str};
+
+/// The source of objects that came from files at start.
+pub const FILE_SOURCE: &str = "file";
+
+/// Who wrote an object last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The source named in the stream's Hello; empty for streams without one, [`FILE_SOURCE`] for files.
+    pub source: Str,
+    /// The snapshot during which it was written; 0 outside of one.
+    pub snapshot: u64,
+}
+
+impl Origin {
+    pub fn file() -> Self {
+        Self { source: FILE_SOURCE.into(), snapshot: 0 }
+    }
+
+    /// A writer that named no source.
+    pub fn anonymous() -> Self {
+        Self { source: Str::default(), snapshot: 0 }
+    }
+}
+
+/// An object and its writer.
+#[derive(Debug, Clone)]
+pub struct Stored<T> {
+    pub object: T,
+    pub origin: Origin,
+}
+
+type Map<K, V> = DashMap<K, V, FxBuildHasher>;
+
+/// Kind, namespace and name.
+type ObjectKey = (Kind, Str, Str);
+
+#[derive(Debug, Default)]
+pub struct ObjectStore {
+    nodes: Map<Str, Stored<Arc<Node>>>,
+    /// By uid: a name may be reused while its old pod's deletion is still on the way.
+    pods: Map<Str, Stored<Arc<Pod>>>,
+    pod_uids: Map<(Str, Str), Str>,
+    others: Map<ObjectKey, Stored<Object>>,
+}
+
+impl ObjectStore {
+    pub fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.nodes.get(name).map(|entry| entry.object.clone())
+    }
+
+    pub fn pod(&self, uid: &str) -> Option<Arc<Pod>> {
+        self.pods.get(uid).map(|entry| entry.object.clone())
+    }
+
+    /// The uid of the pod that has this name now.
+    pub fn pod_uid(&self, namespace: &Str, name: &Str) -> Option<Str> {
+        self.pod_uids.get(&(namespace.clone(), name.clone())).map(|entry| entry.clone())
+    }
+
+    pub fn other(&self, kind: Kind, namespace: &Str, name: &Str) -> Option<Object> {
+        self.others.get(&(kind, namespace.clone(), name.clone())).map(|entry| entry.object.clone())
+    }
+
+    /// All pods, sorted by namespace, name and uid.
+    pub fn pods(&self) -> Vec<Arc<Pod>> {
+        let mut pods: Vec<Arc<Pod>> = self.pods.iter().map(|entry| entry.object.clone()).collect();
+        pods.sort_by(|a, b| {
+            let key = |p: &Pod| (p.meta.namespace.clone(), p.meta.name.clone(), p.meta.uid.clone());
+            key(a).cmp(&key(b))
+        });
+        pods
+    }
+
+    /// All nodes, sorted by name.
+    pub fn nodes(&self) -> Vec<Arc<Node>> {
+        let mut nodes: Vec<Arc<Node>> = self.nodes.iter().map(|entry| entry.object.clone()).collect();
+        nodes.sort_by(|a, b| a.meta.name.cmp(&b.meta.name));
+        nodes
+    }
+
+    /// How many objects of a kind there are.
+    pub fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Node => self.nodes.len(),
+            Kind::Pod => self.pods.len(),
+            _ => self.others.iter().filter(|entry| entry.key().0 == kind).count(),
+        }
+    }
+
+    pub(super) fn put_node(&self, node: Arc<Node>, origin: Origin) {
+        self.nodes.insert(node.meta.name.clone(), Stored { object: node, origin });
+    }
+
+    pub(super) fn take_node(&self, name: &str) -> Option<Arc<Node>> {
+        self.nodes.remove(name).map(|(_, stored)| stored.object)
+    }
+
+    pub(super) fn put_pod(&self, pod: Arc<Pod>, origin: Origin) {
+        let name = (pod.meta.namespace.clone(), pod.meta.name.clone());
+        self.pod_uids.insert(name, pod.meta.uid.clone());
+        self.pods.insert(pod.meta.uid.clone(), Stored { object: pod, origin });
+    }
+
+    pub(super) fn take_pod(&self, uid: &str) -> Option<Arc<Pod>> {
+        let (_, stored) = self.pods.remove(uid)?;
+        let meta = &stored.object.meta;
+        // The name may already belong to the pod's successor.
+        self.pod_uids.remove_if(&(meta.namespace.clone(), meta.name.clone()), |_, owner| **owner == *uid);
+        Some(stored.object)
+    }
+
+    pub(super) fn put_other(&self, object: Object, origin: Origin) {
+        let meta = object.meta();
+        let key = (object.kind(), meta.namespace.clone(), meta.name.clone());
+        self.others.insert(key, Stored { object, origin });
+    }
+
+    pub(super) fn take_other(&self, kind: Kind, namespace: &Str, name: &Str) -> Option<Object> {
+        self.others.remove(&(kind, namespace.clone(), name.clone())).map(|(_, stored)| stored.object)
+    }
+
+    /// Objects of a kind whose origin passes, as keys to delete: uid for pods, else namespace and name.
+    pub(super) fn select(&self, kind: Kind, pick: impl Fn(&Origin) -> bool) -> Vec<(Str, Str, Str)> {
+        let mut keys: Vec<(Str, Str, Str)> = match kind {
+            Kind::Node => {
+                let picked = self.nodes.iter().filter(|e| pick(&e.origin));
+                picked.map(|e| (Str::default(), e.key().clone(), e.object.meta.uid.clone())).collect()
+            }
+            Kind::Pod => {
+                let picked = self.pods.iter().filter(|e| pick(&e.origin));
+                picked.map(|e| (e.object.meta.namespace.clone(), e.object.meta.name.clone(), e.key().clone())).collect()
+            }
+            _ => {
+                let picked = self.others.iter().filter(|e| e.key().0 == kind && pick(&e.origin));
+                picked.map(|e| (e.key().1.clone(), e.key().2.clone(), e.object.meta().uid.clone())).collect()
+            }
+        };
+        keys.sort();
+        keys
+    }
+}

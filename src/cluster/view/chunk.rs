@@ -1,0 +1,84 @@
+//! The columns of 256 consecutive node ordinals.
+//!
+//! A chunk sits behind an `Arc` and is written through `Arc::make_mut`: in place while no fork holds it, else copied once.
+//! 256 keeps that copy at a few microseconds (some 30 KiB of numbers and 256 reference counts) while 5,000 nodes still
+//! need only 20 pointers for a fork.
+
+use std::sync::Arc;
+
+use super::resource_table::ResourceId;
+use super::static_node::StaticNode;
+use crate::cluster::pod_info::{HostPort, PodInfo};
+
+/// Nodes a chunk.
+pub const CHUNK: usize = 256;
+
+/// Pods on a node, sorted by uid: the same pods give the same list whatever the order in which they came.
+pub(in crate::cluster) type PodList = Arc<Vec<Arc<PodInfo>>>;
+
+#[derive(Debug, Clone)]
+pub(in crate::cluster) struct Chunk {
+    pub(super) nodes: Vec<Option<Arc<StaticNode>>>,
+    pub(super) pods: Vec<PodList>,
+    /// Occupied host ports, sorted, one entry for each pod that holds one. None for the many nodes without any.
+    pub(super) ports: Vec<Option<Arc<Vec<HostPort>>>>,
+    pub(super) allowed_pods: Vec<i64>,
+    pub(super) non_zero_cpu: Vec<i64>,
+    pub(super) non_zero_memory: Vec<i64>,
+    /// How many pods of the node have any pod affinity or anti-affinity, and how many a required anti-affinity.
+    pub(super) with_affinity: Vec<u32>,
+    pub(super) with_anti_affinity: Vec<u32>,
+    /// By resource id.
+    pub(super) allocatable: Vec<Vec<i64>>,
+    pub(super) requested: Vec<Vec<i64>>,
+}
+
+impl Default for Chunk {
+    fn default() -> Self {
+        Self {
+            nodes: vec![None; CHUNK],
+            pods: vec![PodList::default(); CHUNK],
+            ports: vec![None; CHUNK],
+            allowed_pods: vec![0; CHUNK],
+            non_zero_cpu: vec![0; CHUNK],
+            non_zero_memory: vec![0; CHUNK],
+            with_affinity: vec![0; CHUNK],
+            with_anti_affinity: vec![0; CHUNK],
+            allocatable: Vec::new(),
+            requested: Vec::new(),
+        }
+    }
+}
+
+impl Chunk {
+    fn column(columns: &mut Vec<Vec<i64>>, id: ResourceId) -> &mut Vec<i64> {
+        let index = id.index();
+        if columns.len() <= index {
+            columns.resize_with(index + 1, Vec::new);
+        }
+        let column = &mut columns[index];
+        if column.is_empty() {
+            column.resize(CHUNK, 0);
+        }
+        column
+    }
+
+    pub(super) fn set_allocatable(&mut self, at: usize, id: ResourceId, amount: i64) {
+        Self::column(&mut self.allocatable, id)[at] = amount;
+    }
+
+    pub(super) fn add_requested(&mut self, at: usize, id: ResourceId, amount: i64) {
+        let cell = &mut Self::column(&mut self.requested, id)[at];
+        *cell = cell.saturating_add(amount);
+    }
+
+    pub(super) fn clear_allocatable(&mut self, at: usize) {
+        for column in self.allocatable.iter_mut().filter(|c| !c.is_empty()) {
+            column[at] = 0;
+        }
+    }
+
+    pub(super) fn read(columns: &[Vec<i64>], id: ResourceId, at: usize) -> i64 {
+        columns.get(id.index()).and_then(|column| column.get(at)).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,316 @@
+//! What decisions read: numbers in columns, by dense node ordinal, and the indexes over them.
+//!
+//! A `View` is a value: cloning it is the fork that what-if, explanation and planning work on, and costs a pointer per 256
+//! nodes plus the roots of persistent maps. The writer changes its own in place while no fork holds a chunk, and copies a
+//! chunk once when one does. Every change names its node, so each method's cost is that of one node and of the selectors
+//! that the pod can match; nothing is rebuilt.
+//!
+//! Post-condition of every method: the same nodes, pods and objects give equal answers from every reading method, whatever
+//! the history (ordinals excepted, which no answer may depend on).
+
+mod change_log;
+mod chunk;
+mod images;
+mod node_row;
+mod objects;
+mod resource_table;
+mod static_node;
+
+use std::sync::Arc;
+
+use imbl::HashMap;
+
+pub use change_log::Changes;
+pub use chunk::CHUNK;
+pub use images::ImageTable;
+pub use node_row::NodeRow;
+pub use objects::ObjectTable;
+pub use resource_table::{ResourceId, ResourceTable};
+pub use static_node::{StaticNode, name_hash};
+
+use self::change_log::ChangeLog;
+use self::chunk::Chunk;
+use super::counts::{CountIndex, CountKey, NodeCounts};
+use super::pod_info::PodInfo;
+use crate::model::requests::Amounts;
+use crate::model::{Kind, Node, Object, Str};
+
+/// A node's place in the columns. Reused after the node is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ordinal(u32);
+
+impl Ordinal {
+    fn new(index: usize) -> Option<Self> {
+        u32::try_from(index).ok().map(Self)
+    }
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(in crate::cluster) fn chunk(self) -> usize {
+        self.index() / CHUNK
+    }
+
+    pub(in crate::cluster) fn offset(self) -> usize {
+        self.index() % CHUNK
+    }
+}
+
+/// A consistent picture of the cluster at one revision.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    revision: u64,
+    chunks: Vec<Arc<Chunk>>,
+    ordinals: HashMap<Str, Ordinal>,
+    free: imbl::Vector<Ordinal>,
+    resources: Arc<ResourceTable>,
+    images: ImageTable,
+    counts: CountIndex,
+    objects: ObjectTable,
+    pod_nodes: HashMap<Str, Ordinal>,
+    log: ChangeLog,
+}
+
+impl View {
+    /// Grows with every change that became visible.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub fn node_count(&self) -> usize {
+        self.ordinals.len()
+    }
+
+    /// Pods that take room on some node, reserved ones included.
+    pub fn pod_count(&self) -> usize {
+        self.pod_nodes.len()
+    }
+
+    pub fn resources(&self) -> &ResourceTable {
+        &self.resources
+    }
+
+    pub fn images(&self) -> &ImageTable {
+        &self.images
+    }
+
+    pub fn objects(&self) -> &ObjectTable {
+        &self.objects
+    }
+
+    pub fn ordinal(&self, name: &str) -> Option<Ordinal> {
+        self.ordinals.get(name).copied()
+    }
+
+    /// The node at an ordinal; None when there is none.
+    pub fn node(&self, ordinal: Ordinal) -> Option<NodeRow<'_>> {
+        let chunk = self.chunks.get(ordinal.chunk())?;
+        let at = ordinal.offset();
+        let fixed = chunk.nodes[at].as_deref()?;
+        Some(NodeRow::new(self, chunk, fixed, ordinal, at))
+    }
+
+    pub fn node_named(&self, name: &str) -> Option<NodeRow<'_>> {
+        self.node(self.ordinal(name)?)
+    }
+
+    /// All nodes, by ordinal.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeRow<'_>> {
+        self.chunks.iter().enumerate().flat_map(move |(c, chunk)| {
+            chunk.nodes.iter().enumerate().filter_map(move |(at, fixed)| {
+                let ordinal = Ordinal::new(c * CHUNK + at)?;
+                Some(NodeRow::new(self, chunk, fixed.as_deref()?, ordinal, at))
+            })
+        })
+    }
+
+    /// The pod with this uid that takes room on some node.
+    pub fn pod(&self, uid: &str) -> Option<&Arc<PodInfo>> {
+        let pods = &self.chunks.get(self.pod_nodes.get(uid)?.chunk())?.pods[self.pod_nodes.get(uid)?.offset()];
+        pods.binary_search_by(|p| (*p.pod.meta.uid).cmp(uid)).ok().map(|i| &pods[i])
+    }
+
+    /// Counts of a key, when they are kept.
+    pub fn kept_counts(&self, key: &CountKey) -> Option<&NodeCounts> {
+        self.counts.get(key)
+    }
+
+    pub fn kept_keys(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// The ordinals of nodes that changed after a revision; [`Changes::TooOld`] when the log no longer reaches back.
+    pub fn changes_since(&self, revision: u64) -> Changes<'_> {
+        self.log.since(revision)
+    }
+
+    // --- changes: the writer's own view, or a fork that its holder may write to ---
+
+    /// Begins a new revision; changes that follow belong to it.
+    pub fn advance(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    /// Adds a node or replaces its object; its pods stay.
+    pub fn upsert_node(&mut self, node: Arc<Node>) -> Option<Ordinal> {
+        let name = node.meta.name.clone();
+        let ordinal = match self.ordinal(&name) {
+            Some(ordinal) => ordinal,
+            None => self.new_ordinal()?,
+        };
+        let fixed = Arc::new(StaticNode::new(node));
+        let amounts: Vec<(ResourceId, i64)> =
+            fixed.allocatable().filter_map(|(name, amount)| Some((self.intern(name)?, amount))).collect();
+        let images_differ = self.node(ordinal).is_none_or(|old| old.node().images != fixed.node.images);
+        if images_differ {
+            if let Some(old) = self.chunks[ordinal.chunk()].nodes[ordinal.offset()].clone() {
+                self.images.remove(&old.node);
+            }
+            self.images.add(&fixed.node);
+        }
+        let at = ordinal.offset();
+        let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
+        chunk.allowed_pods[at] = fixed.allowed_pods;
+        chunk.clear_allocatable(at);
+        for (id, amount) in amounts {
+            chunk.set_allocatable(at, id, amount);
+        }
+        chunk.nodes[at] = Some(fixed);
+        self.ordinals.insert(name, ordinal);
+        self.log.push(self.revision, ordinal);
+        Some(ordinal)
+    }
+
+    /// Takes a node out and gives back the pods that were on it.
+    pub fn remove_node(&mut self, name: &str) -> Vec<Arc<PodInfo>> {
+        let Some(ordinal) = self.ordinal(name) else { return Vec::new() };
+        let pods = self.node(ordinal).map(|row| row.pods().to_vec()).unwrap_or_default();
+        for pod in &pods {
+            self.remove_pod(&pod.pod.meta.uid);
+        }
+        let at = ordinal.offset();
+        let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
+        chunk.clear_allocatable(at);
+        chunk.allowed_pods[at] = 0;
+        if let Some(old) = chunk.nodes[at].take() {
+            self.images.remove(&old.node);
+        }
+        self.ordinals.remove(name);
+        self.free.push_back(ordinal);
+        self.log.push(self.revision, ordinal);
+        pods
+    }
+
+    /// Puts a pod on its node, in place of an earlier entry of the same uid. False when the node isn't there.
+    pub fn add_pod(&mut self, pod: Arc<PodInfo>) -> bool {
+        let Some(ordinal) = self.ordinal(&pod.node) else { return false };
+        self.remove_pod(&pod.pod.meta.uid);
+        self.book(&pod, ordinal, 1);
+        let at = ordinal.offset();
+        let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
+        let list = Arc::make_mut(&mut chunk.pods[at]);
+        let place = list.partition_point(|p| p.pod.meta.uid < pod.pod.meta.uid);
+        list.insert(place, pod.clone());
+        if !pod.ports.is_empty() {
+            let ports = Arc::make_mut(chunk.ports[at].get_or_insert_default());
+            ports.extend(pod.ports.iter().cloned());
+            ports.sort();
+        }
+        self.pod_nodes.insert(pod.pod.meta.uid.clone(), ordinal);
+        true
+    }
+
+    /// Takes a pod off its node.
+    pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
+        let ordinal = self.pod_nodes.remove(uid)?;
+        let at = ordinal.offset();
+        let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
+        let list = Arc::make_mut(&mut chunk.pods[at]);
+        let place = list.binary_search_by(|p| (*p.pod.meta.uid).cmp(uid)).ok()?;
+        let pod = list.remove(place);
+        if let Some(ports) = &mut chunk.ports[at] {
+            let ports = Arc::make_mut(ports);
+            for port in &pod.ports {
+                if let Ok(i) = ports.binary_search(port) {
+                    ports.remove(i);
+                }
+            }
+        }
+        if chunk.ports[at].as_ref().is_some_and(|ports| ports.is_empty()) {
+            chunk.ports[at] = None;
+        }
+        self.book(&pod, ordinal, -1);
+        Some(pod)
+    }
+
+    pub fn set_object(&mut self, object: Object) {
+        self.objects.insert(object);
+    }
+
+    pub fn remove_object(&mut self, kind: Kind, namespace: &Str, name: &Str) {
+        self.objects.remove(kind, namespace, name);
+    }
+
+    /// Begins to keep the counts of a key: one walk over all pods, then each pod event keeps it current.
+    pub fn keep_counts(&mut self, key: CountKey) {
+        if self.counts.get(&key).is_some() {
+            return;
+        }
+        let mut index = std::mem::take(&mut self.counts);
+        index.insert(key.clone(), self.nodes().map(|row| (row.ordinal(), key.count(row.pods()))));
+        self.counts = index;
+    }
+
+    pub fn drop_counts(&mut self, key: &CountKey) {
+        self.counts.remove(key);
+    }
+
+    fn new_ordinal(&mut self) -> Option<Ordinal> {
+        if let Some(ordinal) = self.free.pop_front() {
+            return Some(ordinal);
+        }
+        let ordinal = Ordinal::new(self.ordinals.len())?;
+        if self.chunks.len() <= ordinal.chunk() {
+            self.chunks.push(Arc::default());
+        }
+        Some(ordinal)
+    }
+
+    fn intern(&mut self, name: &Str) -> Option<ResourceId> {
+        match self.resources.get(name) {
+            Some(id) => Some(id),
+            None => Arc::make_mut(&mut self.resources).intern(name),
+        }
+    }
+
+    /// Adds (`sign` 1) or takes away (-1) what a pod weighs in the columns and counts of its node.
+    fn book(&mut self, pod: &PodInfo, ordinal: Ordinal, sign: i32) {
+        let Amounts { milli_cpu, memory, ephemeral_storage, scalars } = &pod.requests;
+        let factor = i64::from(sign);
+        let scalars: smallvec::SmallVec<[(ResourceId, i64); 2]> =
+            scalars.iter().filter_map(|(name, amount)| Some((self.intern(name)?, *amount))).collect();
+        let at = ordinal.offset();
+        let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
+        chunk.add_requested(at, ResourceId::CPU, factor * milli_cpu);
+        chunk.add_requested(at, ResourceId::MEMORY, factor * memory);
+        chunk.add_requested(at, ResourceId::EPHEMERAL_STORAGE, factor * ephemeral_storage);
+        for (id, amount) in scalars {
+            chunk.add_requested(at, id, factor * amount);
+        }
+        chunk.non_zero_cpu[at] = chunk.non_zero_cpu[at].saturating_add(factor * pod.non_zero.0);
+        chunk.non_zero_memory[at] = chunk.non_zero_memory[at].saturating_add(factor * pod.non_zero.1);
+        if pod.pod.has_pod_affinity() {
+            chunk.with_affinity[at] = chunk.with_affinity[at].saturating_add_signed(sign);
+        }
+        if pod.pod.has_required_anti_affinity() {
+            chunk.with_anti_affinity[at] = chunk.with_anti_affinity[at].saturating_add_signed(sign);
+        }
+        self.counts.update(&pod.pod, ordinal, sign);
+        self.log.push(self.revision, ordinal);
+    }
+}
+
+#[cfg(test)]
+mod tests;

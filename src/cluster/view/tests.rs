@@ -1,0 +1,133 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::model::testing::{node, pod, selector};
+
+fn info(p: crate::model::testing::PodBuilder) -> Arc<PodInfo> {
+    Arc::new(PodInfo::bound(Arc::new(p.build())))
+}
+
+fn view_of(nodes: &[&str]) -> View {
+    let mut view = View::default();
+    for name in nodes {
+        view.upsert_node(Arc::new(node(name).build()));
+    }
+    view
+}
+
+fn requested_cpu(view: &View, name: &str) -> i64 {
+    view.node_named(name).map(|row| row.requested(ResourceId::CPU)).unwrap_or(-1)
+}
+
+#[test]
+fn a_pod_takes_room_until_it_is_removed() {
+    let mut view = view_of(&["n1"]);
+    assert!(view.add_pod(info(pod("a").cpu("1").request("x.example/gpu", "2").host_port("", "TCP", 80).on("n1"))));
+    let row = view.node_named("n1").unwrap();
+    let gpu = view.resources().get("x.example/gpu").unwrap();
+    assert_eq!((row.requested(ResourceId::CPU), row.requested(gpu), row.ports().len()), (1000, 2, 1));
+    assert_eq!(row.non_zero_memory(), crate::model::requests::DEFAULT_MEMORY);
+    view.remove_pod("uid-default-a");
+    let row = view.node_named("n1").unwrap();
+    assert_eq!((row.requested(ResourceId::CPU), row.requested(gpu), row.ports().len()), (0, 0, 0));
+    assert_eq!((row.pods().len(), view.pod_count()), (0, 0));
+}
+
+#[test]
+fn adding_a_pod_again_replaces_it() {
+    let mut view = view_of(&["n1", "n2"]);
+    view.add_pod(info(pod("a").cpu("1").on("n1")));
+    view.add_pod(info(pod("a").cpu("3").on("n2")));
+    assert_eq!((requested_cpu(&view, "n1"), requested_cpu(&view, "n2"), view.pod_count()), (0, 3000, 1));
+}
+
+#[test]
+fn a_replaced_node_keeps_its_pods_and_changes_its_offer() {
+    let mut view = view_of(&["n1"]);
+    view.add_pod(info(pod("a").cpu("1").on("n1")));
+    view.upsert_node(Arc::new(node("n1").cpu("8").without("memory").build()));
+    let row = view.node_named("n1").unwrap();
+    assert_eq!((row.allocatable(ResourceId::CPU), row.allocatable(ResourceId::MEMORY), row.pods().len()), (8000, 0, 1));
+    assert_eq!(view.node_count(), 1);
+}
+
+#[test]
+fn ordinals_are_reused_and_start_clean() {
+    let mut view = view_of(&["n1", "n2"]);
+    view.add_pod(info(pod("a").cpu("1").host_port("", "TCP", 80).on("n1")));
+    assert_eq!(view.remove_node("n1").len(), 1);
+    assert_eq!((view.node_count(), view.pod_count()), (1, 0));
+    view.upsert_node(Arc::new(node("n3").build()));
+    let row = view.node_named("n3").unwrap();
+    assert_eq!((row.requested(ResourceId::CPU), row.pods().len(), row.ports().len()), (0, 0, 0));
+    assert_eq!(row.ordinal().index(), 0);
+}
+
+#[test]
+fn shared_ports_are_freed_with_their_last_pod() {
+    let mut view = view_of(&["n1"]);
+    view.add_pod(info(pod("a").host_port("", "TCP", 80).on("n1")));
+    view.add_pod(info(pod("b").host_port("", "TCP", 80).on("n1")));
+    view.remove_pod("uid-default-a");
+    assert_eq!(view.node_named("n1").unwrap().ports().len(), 1);
+}
+
+#[test]
+fn a_fork_does_not_see_later_changes_nor_leak_its_own() {
+    let mut view = view_of(&["n1"]);
+    let mut fork = view.clone();
+    view.add_pod(info(pod("a").cpu("1").on("n1")));
+    fork.add_pod(info(pod("b").cpu("2").on("n1")));
+    assert_eq!((requested_cpu(&view, "n1"), requested_cpu(&fork, "n1")), (1000, 2000));
+    fork.remove_node("n1");
+    assert_eq!(view.node_count(), 1);
+}
+
+#[test]
+fn kept_counts_follow_pods_as_walking_would() {
+    let mut view = view_of(&["n1", "n2"]);
+    let key =
+        |terminating| CountKey { namespace: "default".into(), selector: selector(&[("app", "web")]), terminating };
+    view.add_pod(info(pod("a").label("app", "web").on("n1")));
+    view.keep_counts(key(false));
+    view.keep_counts(key(true));
+    view.add_pod(info(pod("b").label("app", "web").on("n1")));
+    view.add_pod(info(pod("c").label("app", "web").terminating().on("n1")));
+    view.add_pod(info(pod("d").label("app", "db").on("n1")));
+    view.add_pod(info(pod("e").label("app", "web").namespace("other").on("n1")));
+    let count = |view: &View, k: &CountKey| {
+        let row = view.node_named("n1").unwrap();
+        (view.kept_counts(k).unwrap().get(row.ordinal()), k.count(row.pods()))
+    };
+    assert_eq!(count(&view, &key(false)), (2, 2));
+    assert_eq!(count(&view, &key(true)), (3, 3));
+    view.remove_pod("uid-default-a");
+    assert_eq!(count(&view, &key(false)), (1, 1));
+    view.drop_counts(&key(false));
+    assert!(view.kept_counts(&key(false)).is_none() && view.kept_keys() == 1);
+}
+
+#[test]
+fn image_size_is_the_first_named_nodes_whatever_the_order_of_events() {
+    let a = || Arc::new(node("a").image("x:1", 10).build());
+    let b = || Arc::new(node("b").image("x:1", 20).build());
+    let mut one = View::default();
+    one.upsert_node(a());
+    one.upsert_node(b());
+    let mut two = View::default();
+    two.upsert_node(b());
+    two.upsert_node(a());
+    assert_eq!((one.images().get("x:1"), two.images().get("x:1")), (Some((10, 2)), Some((10, 2))));
+    two.remove_node("a");
+    assert_eq!(two.images().get("x:1"), Some((20, 1)));
+    two.upsert_node(Arc::new(node("b").build()));
+    assert_eq!(two.images().get("x:1"), None);
+}
+
+#[test]
+fn more_nodes_than_a_chunk_holds() {
+    let names: Vec<String> = (0..600).map(|i| format!("n{i}")).collect();
+    let view = view_of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(view.nodes().count(), 600);
+    assert!(names.iter().all(|n| view.node_named(n).is_some_and(|row| **row.name() == **n)));
+}

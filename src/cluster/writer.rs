@@ -1,0 +1,374 @@
+//! The single writer: every change to objects, view and reservations goes through here.
+//!
+//! The check of an item, its object and its row change in one critical section (the caller holds the writer), so that no
+//! reader ever sees them disagree. All changes of one call to [`Writer::begin`]'s revision become visible together, since
+//! readers fork under the same lock. Every method's cost is that of the one object it names.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::counts::CountKey;
+use super::pod_info::PodInfo;
+use super::readiness::Readiness;
+use super::reservation::{Reservation, Reservations};
+use super::store::{FILE_SOURCE, ObjectStore, Origin};
+use super::view::View;
+use crate::model::{Kind, Object, ObjectRef, Pod, Str, Time};
+
+/// How many selector counts are kept at once; past it the least recently used half is dropped. At 5,000 nodes a kept count
+/// is about 20 KiB, so this bounds them to some 80 MiB.
+const MAX_KEPT_COUNTS: usize = 4_096;
+
+/// An object ready to be written, with what can be worked out before the lock is taken.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    object: Object,
+    /// For a pod that takes room on the node its spec names.
+    info: Option<Arc<PodInfo>>,
+}
+
+impl Prepared {
+    pub fn new(object: Object) -> Self {
+        let info = match &object {
+            Object::Pod(pod) if pod.is_bound() && !pod.is_terminal() => Some(Arc::new(PodInfo::bound(pod.clone()))),
+            _ => None,
+        };
+        Self { object, info }
+    }
+
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+}
+
+/// Where a known pod stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PodState {
+    /// Waits for a node.
+    Pending,
+    /// A decision or an `assume` took room for it.
+    Reserved,
+    /// Takes room on the node that its spec names.
+    Bound,
+    /// Bound to a node that isn't known (yet).
+    Orphaned,
+    /// Succeeded or Failed: takes no room.
+    Finished,
+}
+
+/// Why a change to one object was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    #[error("node {0:?} is not known")]
+    UnknownNode(Str),
+    #[error("pod {pod} is bound to node {node:?}")]
+    BoundElsewhere { pod: String, node: Str },
+    #[error("pod {0} has ended")]
+    Finished(String),
+}
+
+#[derive(Debug)]
+pub struct Writer {
+    objects: Arc<ObjectStore>,
+    view: View,
+    reservations: Reservations,
+    /// Uids of pods whose node isn't known, by node name.
+    orphans: FxHashMap<Str, BTreeSet<Str>>,
+    readiness: Readiness,
+    /// Kept counts and the revision at which each was last asked for.
+    watched: FxHashMap<CountKey, u64>,
+    /// Kinds whose objects from files have been handed over to a feed.
+    handed_over: BTreeSet<Kind>,
+    last_snapshot: u64,
+    last_reservation: u64,
+    incarnation: Str,
+}
+
+impl Writer {
+    pub(super) fn new(objects: Arc<ObjectStore>) -> Self {
+        Self {
+            objects,
+            view: View::default(),
+            reservations: Reservations::default(),
+            orphans: FxHashMap::default(),
+            readiness: Readiness::default(),
+            watched: FxHashMap::default(),
+            handed_over: BTreeSet::new(),
+            last_snapshot: 0,
+            last_reservation: 0,
+            incarnation: uuid::Uuid::new_v4().to_string().into(),
+        }
+    }
+
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub fn reservations(&self) -> &Reservations {
+        &self.reservations
+    }
+
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    pub fn readiness_mut(&mut self) -> &mut Readiness {
+        &mut self.readiness
+    }
+
+    /// Names this life of the process: revisions and reservations of another one mean nothing here.
+    pub fn incarnation(&self) -> &Str {
+        &self.incarnation
+    }
+
+    /// Begins a revision; the changes that follow belong to it.
+    pub fn begin(&mut self) -> u64 {
+        self.view.advance()
+    }
+
+    /// Writes an object.
+    pub fn upsert(&mut self, prepared: Prepared, origin: Origin) {
+        match prepared.object {
+            Object::Node(node) => {
+                self.objects.put_node(node.clone(), origin);
+                let name = node.meta.name.clone();
+                self.view.upsert_node(node);
+                self.adopt(&name);
+            }
+            Object::Pod(pod) => self.upsert_pod(pod, prepared.info, origin),
+            other => {
+                self.objects.put_other(other.clone(), origin);
+                self.view.set_object(other);
+            }
+        }
+    }
+
+    fn upsert_pod(&mut self, pod: Arc<Pod>, info: Option<Arc<PodInfo>>, origin: Origin) {
+        let uid = pod.meta.uid.clone();
+        // A name belongs to one living pod: whoever had it before is gone, even if its deletion is still on the way.
+        if let Some(previous) = self.objects.pod_uid(&pod.meta.namespace, &pod.meta.name)
+            && previous != uid
+        {
+            self.forget_pod(&previous);
+        }
+        self.unbook(&uid);
+        self.objects.put_pod(pod.clone(), origin);
+        if pod.is_terminal() {
+            self.reservations.remove(&uid);
+        } else if let Some(info) = info {
+            self.reservations.remove(&uid);
+            self.book(info);
+        } else if let Some(node) = self.reservations.of_pod(&uid).map(|r| r.node().clone()) {
+            let info = Arc::new(PodInfo::on(pod, node));
+            self.reservations.replace_pod(&uid, info.clone());
+            self.book(info);
+        }
+    }
+
+    /// Deletes an object; false when there is none, or when the reference names another uid than the one that is known.
+    pub fn delete(&mut self, object: &ObjectRef) -> bool {
+        match object.kind {
+            Kind::Node => {
+                let known = self.objects.node(&object.name);
+                if !known.is_some_and(|n| object.uid.is_empty() || n.meta.uid == object.uid) {
+                    return false;
+                }
+                self.objects.take_node(&object.name);
+                for pod in self.view.remove_node(&object.name) {
+                    self.orphans.entry(pod.node.clone()).or_default().insert(pod.pod.meta.uid.clone());
+                }
+                true
+            }
+            Kind::Pod => {
+                let uid = if object.uid.is_empty() {
+                    self.objects.pod_uid(&object.namespace, &object.name)
+                } else {
+                    Some(object.uid.clone())
+                };
+                uid.is_some_and(|uid| self.forget_pod(&uid))
+            }
+            kind => {
+                let known = self.objects.other(kind, &object.namespace, &object.name);
+                if !known.is_some_and(|o| object.uid.is_empty() || o.meta().uid == object.uid) {
+                    return false;
+                }
+                self.objects.take_other(kind, &object.namespace, &object.name);
+                self.view.remove_object(kind, &object.namespace, &object.name);
+                true
+            }
+        }
+    }
+
+    fn forget_pod(&mut self, uid: &Str) -> bool {
+        self.unbook(uid);
+        self.reservations.remove(uid);
+        self.objects.take_pod(uid).is_some()
+    }
+
+    /// Puts a pod on its node, or among the orphans.
+    fn book(&mut self, info: Arc<PodInfo>) {
+        let (uid, node) = (info.pod.meta.uid.clone(), info.node.clone());
+        if !self.view.add_pod(info) {
+            self.orphans.entry(node).or_default().insert(uid);
+        }
+    }
+
+    fn unbook(&mut self, uid: &Str) {
+        if self.view.remove_pod(uid).is_some() || self.orphans.is_empty() {
+            return;
+        }
+        let node = match self.reservations.of_pod(uid) {
+            Some(reservation) => Some(reservation.node().clone()),
+            None => self.objects.pod(uid).map(|p| p.spec.node_name.clone()),
+        };
+        if let Some(node) = node
+            && let Some(uids) = self.orphans.get_mut(&node)
+        {
+            uids.remove(uid);
+            if uids.is_empty() {
+                self.orphans.remove(&node);
+            }
+        }
+    }
+
+    /// A node came: the pods that waited for it take their room.
+    fn adopt(&mut self, node: &Str) {
+        for uid in self.orphans.remove(node).unwrap_or_default() {
+            let info = match self.reservations.of_pod(&uid) {
+                Some(reservation) => Some(reservation.pod.clone()),
+                None => self.objects.pod(&uid).map(|pod| Arc::new(PodInfo::bound(pod))),
+            };
+            if let Some(info) = info {
+                self.view.add_pod(info);
+            }
+        }
+    }
+
+    pub fn pod_state(&self, pod: &Pod) -> PodState {
+        let uid = &pod.meta.uid;
+        if self.reservations.of_pod(uid).is_some() {
+            PodState::Reserved
+        } else if pod.is_terminal() {
+            PodState::Finished
+        } else if !pod.is_bound() {
+            PodState::Pending
+        } else if self.view.pod(uid).is_some() {
+            PodState::Bound
+        } else {
+            PodState::Orphaned
+        }
+    }
+
+    // --- reservations ---
+
+    /// Takes room for a pod on a node, in place of an earlier reservation of the pod. The pod needn't have been fed.
+    pub fn reserve(
+        &mut self,
+        pod: Arc<Pod>,
+        node: &Str,
+        now: Time,
+        expires: Time,
+        assumed: bool,
+    ) -> Result<Reservation, WriteError> {
+        if let Some(known) = self.objects.pod(&pod.meta.uid) {
+            if known.is_terminal() {
+                return Err(WriteError::Finished(known.meta.key()));
+            }
+            if known.is_bound() {
+                return Err(WriteError::BoundElsewhere { pod: known.meta.key(), node: known.spec.node_name.clone() });
+            }
+        }
+        if self.view.ordinal(node).is_none() {
+            return Err(WriteError::UnknownNode(node.clone()));
+        }
+        let uid = pod.meta.uid.clone();
+        self.unbook(&uid);
+        self.last_reservation += 1;
+        let id = format!("{}-{}", self.incarnation, self.last_reservation).into();
+        let info = Arc::new(PodInfo::on(pod, node.clone()));
+        let reservation = Reservation { id, pod: info.clone(), created: now, expires, assumed };
+        self.reservations.insert(reservation.clone());
+        self.book(info);
+        Ok(reservation)
+    }
+
+    /// Gives the room of a reservation back; false when there is none of this id.
+    pub fn release(&mut self, id: &str) -> bool {
+        let Some(uid) = self.reservations.with_id(id).map(|r| r.pod.pod.meta.uid.clone()) else { return false };
+        self.unbook(&uid);
+        self.reservations.remove(&uid);
+        true
+    }
+
+    /// Ends the reservations whose time is up; how many there were.
+    pub fn expire(&mut self, now: Time) -> usize {
+        let ended = self.reservations.expired(now);
+        if !ended.is_empty() {
+            self.begin();
+        }
+        for uid in &ended {
+            self.unbook(uid);
+            self.reservations.remove(uid);
+        }
+        ended.len()
+    }
+
+    // --- snapshots ---
+
+    /// A number for a snapshot that begins: objects written during it carry it.
+    pub fn begin_snapshot(&mut self) -> u64 {
+        self.last_snapshot += 1;
+        self.last_snapshot
+    }
+
+    /// Ends a snapshot: deletes what the source had written before and didn't send again, and, for the first snapshot of a
+    /// kind, what came from files. How many objects that were.
+    pub fn finish_snapshot(&mut self, source: &Str, snapshot: u64, kinds: &[Kind]) -> usize {
+        let mut removed = 0;
+        for kind in kinds {
+            let take_over_files = self.handed_over.insert(*kind);
+            let gone = self.objects.select(*kind, |origin| {
+                (origin.source == *source && origin.snapshot != snapshot)
+                    || (take_over_files && &*origin.source == FILE_SOURCE)
+            });
+            for (namespace, name, uid) in gone {
+                removed += usize::from(self.delete(&ObjectRef { kind: *kind, namespace, name, uid }));
+            }
+        }
+        self.readiness.snapshot_finished(source, kinds);
+        removed
+    }
+
+    // --- kept counts ---
+
+    /// Sees to it that these counts are kept, so that decisions read them instead of walking pods.
+    pub fn watch(&mut self, keys: impl IntoIterator<Item = CountKey>) {
+        let revision = self.view.revision();
+        for key in keys {
+            if let Some(last_used) = self.watched.get_mut(&key) {
+                *last_used = revision;
+                continue;
+            }
+            if self.watched.len() >= MAX_KEPT_COUNTS {
+                self.sweep_counts();
+            }
+            self.view.keep_counts(key.clone());
+            self.watched.insert(key, revision);
+        }
+    }
+
+    fn sweep_counts(&mut self) {
+        let mut by_age: Vec<(u64, CountKey)> = self.watched.iter().map(|(key, used)| (*used, key.clone())).collect();
+        by_age.sort();
+        for (_, key) in by_age.into_iter().take(MAX_KEPT_COUNTS / 2) {
+            self.view.drop_counts(&key);
+            self.watched.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

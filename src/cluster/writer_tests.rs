@@ -1,0 +1,161 @@
+use super::super::Cluster;
+use super::*;
+use crate::cluster::view::ResourceId;
+use crate::model::pod_status::Phase;
+use crate::model::testing::{PodBuilder, node, pod, service};
+
+fn put(cluster: &Cluster, object: impl Into<Object>) {
+    put_as(cluster, object, Origin::anonymous());
+}
+
+fn put_as(cluster: &Cluster, object: impl Into<Object>, origin: Origin) {
+    let mut writer = cluster.writer();
+    writer.begin();
+    writer.upsert(Prepared::new(object.into()), origin);
+}
+
+fn delete(cluster: &Cluster, kind: Kind, namespace: &str, name: &str, uid: &str) -> bool {
+    cluster.writer().delete(&ObjectRef { kind, namespace: namespace.into(), name: name.into(), uid: uid.into() })
+}
+
+fn used(cluster: &Cluster, node: &str) -> i64 {
+    cluster.fork().node_named(node).map_or(-1, |row| row.requested(ResourceId::CPU))
+}
+
+fn state(cluster: &Cluster, uid: &str) -> Option<PodState> {
+    let pod = cluster.objects().pod(uid)?;
+    Some(cluster.writer().pod_state(&pod))
+}
+
+fn reserve(cluster: &Cluster, p: PodBuilder, node: &str) -> Result<Reservation, WriteError> {
+    cluster.writer().reserve(Arc::new(p.build()), &node.into(), Time(0), Time(10), false)
+}
+
+const A: &str = "uid-default-a";
+
+#[test]
+fn a_finished_pod_takes_no_room() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    put(&cluster, pod("a").cpu("1").on("n1").build());
+    assert_eq!((used(&cluster, "n1"), state(&cluster, A)), (1000, Some(PodState::Bound)));
+    put(&cluster, pod("a").cpu("1").on("n1").phase(Phase::Succeeded).build());
+    assert_eq!((used(&cluster, "n1"), state(&cluster, A)), (0, Some(PodState::Finished)));
+}
+
+#[test]
+fn a_late_delete_of_the_old_pod_spares_the_one_that_took_its_name() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    put(&cluster, pod("a").uid("old").cpu("1").on("n1").build());
+    put(&cluster, pod("a").uid("new").cpu("2").on("n1").build());
+    assert_eq!(used(&cluster, "n1"), 2000);
+    assert!(!delete(&cluster, Kind::Pod, "default", "a", "old"));
+    assert_eq!(used(&cluster, "n1"), 2000);
+    assert!(delete(&cluster, Kind::Pod, "default", "a", ""));
+    assert_eq!((used(&cluster, "n1"), cluster.objects().count(Kind::Pod)), (0, 0));
+}
+
+#[test]
+fn a_pod_whose_node_is_unknown_waits_for_it() {
+    let cluster = Cluster::default();
+    put(&cluster, pod("a").cpu("1").on("n1").build());
+    assert_eq!(state(&cluster, A), Some(PodState::Orphaned));
+    put(&cluster, node("n1").build());
+    assert_eq!((used(&cluster, "n1"), state(&cluster, A)), (1000, Some(PodState::Bound)));
+    assert!(delete(&cluster, Kind::Node, "", "n1", ""));
+    assert_eq!(state(&cluster, A), Some(PodState::Orphaned));
+    put(&cluster, pod("a").cpu("1").on("n2").build());
+    put(&cluster, node("n1").build());
+    assert_eq!(used(&cluster, "n1"), 0);
+}
+
+#[test]
+fn a_reservation_takes_room_and_the_bound_pod_confirms_it() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    let reservation = reserve(&cluster, pod("a").cpu("1"), "n1").unwrap();
+    assert_eq!(used(&cluster, "n1"), 1000);
+    put(&cluster, pod("a").cpu("1").build());
+    assert_eq!((used(&cluster, "n1"), state(&cluster, A)), (1000, Some(PodState::Reserved)));
+    put(&cluster, pod("a").cpu("1").on("n1").build());
+    assert_eq!((used(&cluster, "n1"), state(&cluster, A)), (1000, Some(PodState::Bound)));
+    assert!(!cluster.writer().release(&reservation.id));
+}
+
+#[test]
+fn a_pod_bound_elsewhere_moves_its_room() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    put(&cluster, node("n2").build());
+    reserve(&cluster, pod("a").cpu("1"), "n1").unwrap();
+    put(&cluster, pod("a").cpu("1").on("n2").build());
+    assert_eq!((used(&cluster, "n1"), used(&cluster, "n2")), (0, 1000));
+    assert!(cluster.writer().reservations().is_empty());
+}
+
+#[test]
+fn released_and_expired_reservations_give_their_room_back() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    let first = reserve(&cluster, pod("a").cpu("1"), "n1").unwrap();
+    assert!(cluster.writer().release(&first.id));
+    assert_eq!(used(&cluster, "n1"), 0);
+    reserve(&cluster, pod("a").cpu("1"), "n1").unwrap();
+    assert_eq!(cluster.writer().expire(Time(9)), 0);
+    assert_eq!(cluster.writer().expire(Time(10)), 1);
+    assert_eq!(used(&cluster, "n1"), 0);
+}
+
+#[test]
+fn reserving_again_moves_the_reservation() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    put(&cluster, node("n2").build());
+    let first = reserve(&cluster, pod("a").cpu("1"), "n1").unwrap();
+    reserve(&cluster, pod("a").cpu("1"), "n2").unwrap();
+    assert_eq!((used(&cluster, "n1"), used(&cluster, "n2")), (0, 1000));
+    assert!(!cluster.writer().release(&first.id));
+}
+
+#[test]
+fn no_room_is_reserved_for_bound_or_finished_pods_or_on_unknown_nodes() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    put(&cluster, pod("a").on("n1").build());
+    assert!(matches!(reserve(&cluster, pod("a"), "n1"), Err(WriteError::BoundElsewhere { .. })));
+    put(&cluster, pod("a").on("n1").phase(Phase::Failed).build());
+    assert!(matches!(reserve(&cluster, pod("a"), "n1"), Err(WriteError::Finished(_))));
+    assert!(matches!(reserve(&cluster, pod("b"), "nope"), Err(WriteError::UnknownNode(_))));
+}
+
+#[test]
+fn a_snapshot_deletes_what_its_source_did_not_send_again() {
+    let cluster = Cluster::default();
+    let origin = |source: &str, snapshot| Origin { source: source.into(), snapshot };
+    put_as(&cluster, node("mine-old").build(), origin("a", 0));
+    put_as(&cluster, node("mine-kept").build(), origin("a", 0));
+    put_as(&cluster, node("other").build(), origin("b", 0));
+    put_as(&cluster, node("from-file").build(), Origin::file());
+    put_as(&cluster, service("s", &[]), origin("a", 0));
+    let snapshot = cluster.writer().begin_snapshot();
+    put_as(&cluster, node("mine-kept").build(), origin("a", snapshot));
+    assert_eq!(cluster.writer().finish_snapshot(&"a".into(), snapshot, &[Kind::Node]), 2);
+    let names: Vec<String> = cluster.objects().nodes().iter().map(|n| n.meta.name.to_string()).collect();
+    assert_eq!(names, ["mine-kept", "other"]);
+    assert_eq!(cluster.objects().count(Kind::Service), 1);
+}
+
+#[test]
+fn kept_counts_are_bounded() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    for i in 0..MAX_KEPT_COUNTS + 10 {
+        let selector = crate::model::testing::selector(&[("app", &i.to_string())]);
+        let mut writer = cluster.writer();
+        writer.begin();
+        writer.watch([CountKey { namespace: "default".into(), selector, terminating: false }]);
+    }
+    assert!(cluster.fork().kept_keys() <= MAX_KEPT_COUNTS);
+    assert!(cluster.fork().kept_keys() >= MAX_KEPT_COUNTS / 2);
+}
