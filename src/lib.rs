@@ -1,4 +1,5 @@
 //! Berth: scheduling decisions for Kubernetes. See README.md for the product and docs/ for its contracts.
 
 pub mod cluster;
+pub mod engine;
 pub mod model;

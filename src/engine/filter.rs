@@ -1,0 +1,105 @@
+//! The filter phases: PreFilter once, then every node until its first refusal.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+use super::plugin::{Cycle, NodeFilter, PreFilter};
+use super::status::{Reason, Rejection};
+use super::{EngineError, check_cancelled};
+use crate::cluster::{NodeRow, Ordinal};
+use crate::model::Str;
+
+/// What the filters left.
+pub(super) struct Filtered<'v> {
+    pub(super) nodes: usize,
+    pub(super) evaluated: usize,
+    pub(super) feasible: Vec<NodeRow<'v>>,
+    pub(super) rejected: Vec<(Ordinal, Rejection)>,
+    pub(super) pre_filter: Option<Rejection>,
+    pub(super) absent: Option<Rejection>,
+}
+
+/// The outcome of PreFilter.
+struct Prepared<'a> {
+    filters: Vec<Box<dyn NodeFilter + 'a>>,
+    rejection: Option<Rejection>,
+    /// The names that all narrowing plugins agree on, and those plugins.
+    only: Option<(BTreeSet<Str>, Vec<&'static str>)>,
+}
+
+fn prepare<'a>(cycle: &Cycle<'a>) -> Prepared<'a> {
+    let mut prepared = Prepared { filters: Vec::new(), rejection: None, only: None };
+    for plugin in cycle.profile.filters() {
+        let Some(filter) = plugin.filter() else { continue };
+        match filter.prepare(cycle) {
+            PreFilter::Skip => {}
+            PreFilter::Filter(filter) => prepared.filters.push(filter),
+            PreFilter::Narrow(names, filter) => {
+                prepared.filters.push(filter);
+                let names: BTreeSet<Str> = names.into_iter().collect();
+                let (left, mut plugins) = match prepared.only.take() {
+                    None => (names, Vec::new()),
+                    Some((before, plugins)) => (before.intersection(&names).cloned().collect(), plugins),
+                };
+                plugins.push(plugin.name());
+                plugins.sort_unstable();
+                if left.is_empty() {
+                    prepared.rejection = Some(Rejection::unresolvable(plugin.name(), Reason::NoNodeOf(plugins)));
+                    return prepared;
+                }
+                prepared.only = Some((left, plugins));
+            }
+            PreFilter::Reject(rejection) => {
+                // An unresolvable refusal ends the phase; a resolvable one is remembered while the others still run.
+                let ends = rejection.code == super::Code::UnschedulableAndUnresolvable;
+                if ends || prepared.rejection.is_none() {
+                    prepared.rejection = Some(rejection);
+                }
+                if ends {
+                    return prepared;
+                }
+            }
+        }
+    }
+    prepared
+}
+
+pub(super) fn run<'a>(
+    cycle: &Cycle<'a>,
+    candidates: Option<&[Ordinal]>,
+    cancel: &AtomicBool,
+) -> Result<Filtered<'a>, EngineError> {
+    let nodes = candidates.map_or(cycle.view.node_count(), <[Ordinal]>::len);
+    let prepared = prepare(cycle);
+    let mut filtered = Filtered {
+        nodes,
+        evaluated: 0,
+        feasible: Vec::new(),
+        rejected: Vec::new(),
+        pre_filter: prepared.rejection,
+        absent: None,
+    };
+    if filtered.pre_filter.is_some() {
+        return Ok(filtered);
+    }
+    let mut check = |node: NodeRow<'a>| {
+        check_cancelled(cancel, filtered.evaluated)?;
+        filtered.evaluated += 1;
+        match prepared.filters.iter().try_for_each(|filter| filter.check(&node)) {
+            Ok(()) => filtered.feasible.push(node),
+            Err(rejection) => filtered.rejected.push((node.ordinal(), rejection)),
+        }
+        Ok(())
+    };
+    match (&prepared.only, candidates) {
+        (None, None) => cycle.view.nodes().try_for_each(&mut check)?,
+        (None, Some(list)) => list.iter().filter_map(|o| cycle.view.node(*o)).try_for_each(&mut check)?,
+        (Some((names, plugins)), _) => {
+            let rows = names.iter().filter_map(|name| cycle.view.node_named(name));
+            rows.filter(|row| candidates.is_none_or(|c| c.contains(&row.ordinal()))).try_for_each(&mut check)?;
+            let narrowing = plugins.first().copied().unwrap_or_default();
+            filtered.absent = Some(Rejection::unresolvable(narrowing, Reason::NotAmongNodesOf(plugins.clone())));
+        }
+    }
+    Ok(filtered)
+}

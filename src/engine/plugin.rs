@@ -1,0 +1,156 @@
+//! What a plugin is.
+//!
+//! A plugin object lives as long as its profile and holds its arguments. For each pod it prepares a filter and a scorer of
+//! its own, which hold what upstream keeps in the cycle state; `Skip` is upstream's Skip. Prepared objects read nodes
+//! through the rows they are handed, never through the view they were prepared on, so that they can judge a fork too.
+
+use std::fmt;
+
+use super::profile::Profile;
+use super::status::Rejection;
+use crate::cluster::counts::CountKey;
+use crate::cluster::{NodeRow, PodInfo, View};
+use crate::model::requests::{self, Amounts};
+use crate::model::{Pod, Str};
+
+/// A pod to place, with what several plugins need of it worked out once.
+#[derive(Debug, Clone)]
+pub struct IncomingPod<'a> {
+    pub pod: &'a Pod,
+    /// What the NodeResourcesFit filter compares.
+    pub filter_requests: Amounts,
+    /// What the NodeResourcesFit scorers add.
+    pub fit_score_requests: Amounts,
+    /// What the pod would add to its node's books.
+    pub in_force: Amounts,
+}
+
+impl<'a> IncomingPod<'a> {
+    pub fn new(pod: &'a Pod) -> Self {
+        Self {
+            pod,
+            filter_requests: requests::for_filter(pod),
+            fit_score_requests: requests::for_fit_score(pod),
+            in_force: requests::in_force(pod),
+        }
+    }
+}
+
+/// One decision's inputs.
+#[derive(Clone, Copy)]
+pub struct Cycle<'a> {
+    pub view: &'a View,
+    pub pod: &'a IncomingPod<'a>,
+    pub profile: &'a Profile,
+}
+
+/// A plugin by its upstream name. It takes part in the phases whose methods it gives.
+pub trait Plugin: fmt::Debug + Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// Whether the pod may be scheduled at all yet.
+    fn pre_enqueue(&self, _pod: &Pod) -> Option<Rejection> {
+        None
+    }
+
+    fn filter(&self) -> Option<&dyn FilterPlugin> {
+        None
+    }
+
+    fn score(&self) -> Option<&dyn ScorePlugin> {
+        None
+    }
+
+    /// The selector counts it will read for this pod: whoever owns the view may keep them (see `Writer::watch`).
+    fn count_keys(&self, _view: &View, _pod: &Pod) -> Vec<CountKey> {
+        Vec::new()
+    }
+}
+
+pub trait FilterPlugin {
+    /// Upstream's PreFilter.
+    fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a>;
+}
+
+/// What a plugin says of a pod before it sees single nodes.
+pub enum PreFilter<'a> {
+    /// Nothing to check for this pod.
+    Skip,
+    /// The pod fits nowhere.
+    Reject(Rejection),
+    Filter(Box<dyn NodeFilter + 'a>),
+    /// Only nodes with these names come into question.
+    Narrow(Vec<Str>, Box<dyn NodeFilter + 'a>),
+}
+
+/// Judges nodes for one pod.
+pub trait NodeFilter: Send + Sync {
+    fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection>;
+
+    /// A pod was put on a node of the fork that is being judged (upstream's AddPod).
+    fn pod_added(&mut self, _node: &NodeRow<'_>, _pod: &PodInfo) {}
+
+    /// A pod was taken off a node of the fork that is being judged (upstream's RemovePod).
+    fn pod_removed(&mut self, _node: &NodeRow<'_>, _pod: &PodInfo) {}
+}
+
+pub trait ScorePlugin {
+    /// Upstream's PreScore; `feasible` are the nodes that will be scored.
+    fn prepare<'a>(&'a self, cycle: &Cycle<'a>, feasible: &[NodeRow<'a>]) -> PreScore<'a>;
+}
+
+pub enum PreScore<'a> {
+    /// Contributes 0 to every node.
+    Skip,
+    Score(Box<dyn NodeScore + 'a>),
+}
+
+/// Scores nodes for one pod.
+pub trait NodeScore: Send + Sync {
+    /// The raw score.
+    fn score(&self, node: &NodeRow<'_>) -> i64;
+
+    /// Brings raw scores to 0..=100; `scores[i]` belongs to `feasible[i]`. By default they are left alone.
+    fn normalize(&self, _feasible: &[NodeRow<'_>], _scores: &mut [i64]) {}
+}
+
+/// The best score a plugin gives.
+pub const MAX_SCORE: i64 = 100;
+
+/// Upstream's default normalisation: the highest score becomes 100 (or 0 when reversed), the others follow in proportion.
+pub fn default_normalize(scores: &mut [i64], reversed: bool) {
+    let max = scores.iter().copied().max().unwrap_or(0).max(0);
+    if max == 0 {
+        if reversed {
+            scores.fill(MAX_SCORE);
+        }
+        return;
+    }
+    for score in scores {
+        let scaled = MAX_SCORE * *score / max;
+        *score = if reversed { MAX_SCORE - scaled } else { scaled };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reversed_normalisation_of_equal_zeros_gives_the_best_score() {
+        let mut scores = [0, 0];
+        default_normalize(&mut scores, true);
+        assert_eq!(scores, [100, 100]);
+        default_normalize(&mut [], true);
+    }
+
+    #[test]
+    fn normalisation_scales_to_the_highest() {
+        let mut scores = [1, 2, 3];
+        default_normalize(&mut scores, true);
+        assert_eq!(scores, [67, 34, 0]);
+        let mut scores = [0, 5, 10];
+        default_normalize(&mut scores, false);
+        assert_eq!(scores, [0, 50, 100]);
+    }
+}

@@ -1,0 +1,129 @@
+//! NodeAffinity (spec 4.4 and 5.7): nodeSelector, required and preferred node affinity, and the profile's own
+//! `addedAffinity`.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::NodeRow;
+use crate::engine::plugin::{
+    Cycle, FilterPlugin, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin, default_normalize,
+};
+use crate::engine::status::{Reason, Rejection};
+use crate::model::node_selector::{NODE_NAME_FIELD, NodeOperator};
+use crate::model::{Node, NodeAffinity, NodeSelector, Pod, PreferredNodeTerm, Str};
+
+const NAME: &str = "NodeAffinity";
+
+#[derive(Debug, Default)]
+pub struct NodeAffinityPlugin {
+    /// `addedAffinity` of the plugin's arguments: holds for every pod of the profile.
+    pub added: Option<NodeAffinity>,
+}
+
+impl Plugin for NodeAffinityPlugin {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn filter(&self) -> Option<&dyn FilterPlugin> {
+        Some(self)
+    }
+
+    fn score(&self) -> Option<&dyn ScorePlugin> {
+        Some(self)
+    }
+}
+
+/// The pod's own required affinity: nodeSelector and required terms, without the profile's.
+pub(crate) fn required(pod: &Pod) -> Option<&NodeSelector> {
+    pod.spec.affinity.node.as_ref()?.required.as_ref()
+}
+
+/// Whether a node satisfies the pod's nodeSelector and required node affinity.
+pub(crate) fn matches_required(node: &Node, pod: &Pod) -> bool {
+    let labels = &node.meta.labels;
+    pod.spec.node_selector.as_ref().is_none_or(|selector| selector.is_subset_of(labels))
+        && required(pod).is_none_or(|selector| selector.matches(&node.meta.name, labels))
+}
+
+impl FilterPlugin for NodeAffinityPlugin {
+    fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
+        let pod = cycle.pod.pod;
+        let added = self.added.as_ref().and_then(|a| a.required.as_ref());
+        if added.is_none() && required(pod).is_none() && pod.spec.node_selector.is_none() {
+            return PreFilter::Skip;
+        }
+        let filter = Box::new(Filter { pod, added });
+        match required(pod).and_then(named_nodes) {
+            None => PreFilter::Filter(filter),
+            Some(names) if names.is_empty() => {
+                PreFilter::Reject(Rejection::unresolvable(NAME, Reason::PodAffinityConflict))
+            }
+            Some(names) => PreFilter::Narrow(names.into_iter().collect(), filter),
+        }
+    }
+}
+
+/// The nodes that the terms name through `matchFields metadata.name In`; None unless every term names some.
+fn named_nodes(selector: &NodeSelector) -> Option<BTreeSet<Str>> {
+    if selector.terms.is_empty() {
+        return None;
+    }
+    let mut union = BTreeSet::new();
+    for term in &selector.terms {
+        let mut names: Option<BTreeSet<Str>> = None;
+        for field in term.fields.iter().filter(|f| &*f.key == NODE_NAME_FIELD) {
+            if let NodeOperator::In(values) = &field.op {
+                let values: BTreeSet<Str> = values.iter().cloned().collect();
+                names = Some(match names {
+                    None => values,
+                    Some(before) => before.intersection(&values).cloned().collect(),
+                });
+            }
+        }
+        union.extend(names?);
+    }
+    Some(union)
+}
+
+struct Filter<'a> {
+    pod: &'a Pod,
+    added: Option<&'a NodeSelector>,
+}
+
+impl NodeFilter for Filter<'_> {
+    fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
+        if self.added.is_some_and(|added| !added.matches(node.name(), node.labels())) {
+            return Err(Rejection::unresolvable(NAME, Reason::EnforcedNodeAffinity));
+        }
+        if !matches_required(node.node(), self.pod) {
+            return Err(Rejection::unresolvable(NAME, Reason::NodeAffinity));
+        }
+        Ok(())
+    }
+}
+
+impl ScorePlugin for NodeAffinityPlugin {
+    fn prepare<'a>(&'a self, cycle: &Cycle<'a>, _feasible: &[NodeRow<'a>]) -> PreScore<'a> {
+        let own = cycle.pod.pod.spec.affinity.node.as_ref().and_then(|a| a.preferred.as_ref());
+        let added = self.added.as_ref().and_then(|a| a.preferred.as_ref());
+        if own.is_none() && added.is_none() {
+            return PreScore::Skip;
+        }
+        PreScore::Score(Box::new(Score { terms: added.into_iter().chain(own).flatten().collect() }))
+    }
+}
+
+struct Score<'a> {
+    terms: Vec<&'a PreferredNodeTerm>,
+}
+
+impl NodeScore for Score<'_> {
+    fn score(&self, node: &NodeRow<'_>) -> i64 {
+        let matching = self.terms.iter().filter(|t| t.term.matches(node.name(), node.labels()));
+        matching.map(|t| i64::from(t.weight)).sum()
+    }
+
+    fn normalize(&self, _feasible: &[NodeRow<'_>], scores: &mut [i64]) {
+        default_normalize(scores, false);
+    }
+}

@@ -1,0 +1,36 @@
+//! NodeName (spec 4.2): a pod that names its node fits only there.
+
+use crate::cluster::NodeRow;
+use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
+use crate::engine::status::{Reason, Rejection};
+use crate::model::Str;
+
+#[derive(Debug)]
+pub struct NodeName;
+
+impl Plugin for NodeName {
+    fn name(&self) -> &'static str {
+        "NodeName"
+    }
+
+    fn filter(&self) -> Option<&dyn FilterPlugin> {
+        Some(self)
+    }
+}
+
+impl FilterPlugin for NodeName {
+    fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
+        let wanted = &cycle.pod.pod.spec.node_name;
+        if wanted.is_empty() { PreFilter::Skip } else { PreFilter::Filter(Box::new(Filter { wanted })) }
+    }
+}
+
+struct Filter<'a> {
+    wanted: &'a Str,
+}
+
+impl NodeFilter for Filter<'_> {
+    fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
+        if node.name() == self.wanted { Ok(()) } else { Err(Rejection::unresolvable("NodeName", Reason::NodeName)) }
+    }
+}

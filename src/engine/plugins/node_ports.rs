@@ -1,0 +1,45 @@
+//! NodePorts (spec 4.5): the host ports that the pod wants must be free.
+
+use smallvec::SmallVec;
+
+use crate::cluster::NodeRow;
+use crate::cluster::pod_info::{HostPort, host_ports};
+use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
+use crate::engine::status::{Reason, Rejection};
+
+#[derive(Debug)]
+pub struct NodePorts;
+
+impl Plugin for NodePorts {
+    fn name(&self) -> &'static str {
+        "NodePorts"
+    }
+
+    fn filter(&self) -> Option<&dyn FilterPlugin> {
+        Some(self)
+    }
+}
+
+impl FilterPlugin for NodePorts {
+    fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
+        let wanted = host_ports(cycle.pod.pod);
+        if wanted.is_empty() { PreFilter::Skip } else { PreFilter::Filter(Box::new(Filter { wanted })) }
+    }
+}
+
+struct Filter {
+    wanted: SmallVec<[HostPort; 1]>,
+}
+
+impl NodeFilter for Filter {
+    fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
+        let used = node.ports();
+        match self.wanted.iter().find(|port| used.iter().any(|taken| port.conflicts_with(taken))) {
+            None => Ok(()),
+            Some(HostPort { ip, protocol, port }) => Err(Rejection::resolvable(
+                "NodePorts",
+                Reason::PortConflict { ip: ip.clone(), protocol: protocol.clone(), port: *port },
+            )),
+        }
+    }
+}

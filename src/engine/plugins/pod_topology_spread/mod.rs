@@ -1,0 +1,188 @@
+//! PodTopologySpread (spec 4.10 and 5.4): keeps the pods of a selector spread over the domains of a topology key.
+//!
+//! `filter.rs` holds the hard constraints (DoNotSchedule), `score.rs` the soft ones (ScheduleAnyway); here is what both
+//! share: which constraints hold for a pod, and how its like are counted.
+
+mod filter;
+mod score;
+
+use crate::cluster::counts::{CountKey, NodeCounts};
+use crate::cluster::{NodeRow, View};
+use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
+use crate::engine::plugins::{node_affinity, taint_toleration};
+use crate::model::node::{HOSTNAME_LABEL, ZONE_LABEL};
+use crate::model::selector::Requirement;
+use crate::model::topology_spread::{InclusionPolicy, WhenUnsatisfiable};
+use crate::model::{LabelSelector, Node, Pod, Str, TopologySpreadConstraint};
+
+const NAME: &str = "PodTopologySpread";
+
+#[derive(Debug, Default)]
+pub struct PodTopologySpread {
+    pub defaults: DefaultConstraints,
+}
+
+/// What holds for pods that have no constraints of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum DefaultConstraints {
+    /// Upstream's: soft, over hosts (maxSkew 3) and zones (maxSkew 5), also where nodes lack the zone label.
+    #[default]
+    System,
+    /// The profile's.
+    List(Vec<TopologySpreadConstraint>),
+}
+
+impl Plugin for PodTopologySpread {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn filter(&self) -> Option<&dyn FilterPlugin> {
+        Some(self)
+    }
+
+    fn score(&self) -> Option<&dyn ScorePlugin> {
+        Some(self)
+    }
+
+    fn count_keys(&self, view: &View, pod: &Pod) -> Vec<CountKey> {
+        let kinds = [WhenUnsatisfiable::DoNotSchedule, WhenUnsatisfiable::ScheduleAnyway];
+        let constraints = kinds.into_iter().flat_map(|when| self.constraints(view, pod, when).list);
+        constraints.filter_map(|c| count_key(pod, &c.selector)).collect()
+    }
+}
+
+/// A constraint as it holds for one pod, its selector complete.
+struct Constraint {
+    max_skew: i32,
+    key: Str,
+    selector: LabelSelector,
+    min_domains: i32,
+    honor_affinity: bool,
+    honor_taints: bool,
+}
+
+struct Constraints {
+    list: Vec<Constraint>,
+    /// Nodes that lack one of the keys are left out.
+    require_all: bool,
+}
+
+impl PodTopologySpread {
+    /// The pod's constraints of one kind. Defaults hold only for a pod that has no constraint of either kind.
+    fn constraints(&self, view: &View, pod: &Pod, when: WhenUnsatisfiable) -> Constraints {
+        let own = &pod.spec.topology_spread;
+        if !own.is_empty() {
+            let list = own.iter().filter(|c| c.when_unsatisfiable == when).map(|c| {
+                let keys = c.match_label_keys.iter();
+                let pairs = keys.filter_map(|k| Some(Requirement::equals(k.clone(), pod.meta.labels.get(k)?.clone())));
+                resolve(c, c.selector.and(pairs))
+            });
+            return Constraints { list: list.collect(), require_all: true };
+        }
+        let (defaults, require_all) = match &self.defaults {
+            DefaultConstraints::System => (system_defaults(), false),
+            DefaultConstraints::List(list) => (list.clone(), true),
+        };
+        let mut wanted = defaults.iter().filter(|c| c.when_unsatisfiable == when).peekable();
+        let selector = if wanted.peek().is_some() { deduced_selector(view, pod) } else { LabelSelector::everything() };
+        let list = if selector.is_everything() {
+            // Nothing owns or serves the pod: there is no set of its like to spread.
+            Vec::new()
+        } else {
+            wanted.map(|c| resolve(c, selector.clone())).collect()
+        };
+        Constraints { list, require_all }
+    }
+}
+
+fn resolve(constraint: &TopologySpreadConstraint, selector: LabelSelector) -> Constraint {
+    Constraint {
+        max_skew: constraint.max_skew,
+        key: constraint.topology_key.clone(),
+        selector,
+        min_domains: constraint.min_domains,
+        honor_affinity: constraint.node_affinity_policy == InclusionPolicy::Honor,
+        honor_taints: constraint.node_taints_policy == InclusionPolicy::Honor,
+    }
+}
+
+fn system_defaults() -> Vec<TopologySpreadConstraint> {
+    [(3, HOSTNAME_LABEL), (5, ZONE_LABEL)]
+        .map(|(skew, key)| {
+            let when = WhenUnsatisfiable::ScheduleAnyway;
+            TopologySpreadConstraint::new(skew, key.into(), when, LabelSelector::Nothing)
+        })
+        .to_vec()
+}
+
+/// The selector of a pod's like: of all services that select it, and of its controller.
+fn deduced_selector(view: &View, pod: &Pod) -> LabelSelector {
+    let namespace = &pod.meta.namespace;
+    let objects = view.objects();
+    let mut merged = crate::model::Labels::default();
+    for service in objects.services(namespace) {
+        let Some(selector) = &service.selector else { continue };
+        if selector.is_subset_of(&pod.meta.labels) {
+            for (key, value) in selector.iter() {
+                merged.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    let selector = LabelSelector::from_map(&merged);
+    let Some(owner) = pod.meta.controller() else { return selector };
+    let owned = match (&*owner.api_version, &*owner.kind) {
+        ("v1", "ReplicationController") => objects
+            .replication_controller(namespace, &owner.name)
+            .and_then(|rc| Some(LabelSelector::from_map(rc.selector.as_ref()?))),
+        ("apps/v1", "ReplicaSet") => objects.replica_set(namespace, &owner.name).map(|rs| rs.selector.clone()),
+        ("apps/v1", "StatefulSet") => objects.stateful_set(namespace, &owner.name).map(|set| set.selector.clone()),
+        _ => None,
+    };
+    match owned {
+        Some(LabelSelector::Requirements(more)) => selector.and(more),
+        Some(LabelSelector::Nothing) | None => selector,
+    }
+}
+
+/// How the pod's like are counted; None where nothing is counted: an empty selector counts no pods (a special case of
+/// upstream's), nor does one that selects nothing.
+fn count_key(pod: &Pod, selector: &LabelSelector) -> Option<CountKey> {
+    if selector.is_everything() || *selector == LabelSelector::Nothing {
+        return None;
+    }
+    Some(CountKey { namespace: pod.meta.namespace.clone(), selector: selector.clone(), terminating: false })
+}
+
+/// Counts the pod's like on a node: from the kept index, or by walking the node's pods where it isn't kept.
+struct Counter<'a> {
+    key: Option<CountKey>,
+    kept: Option<&'a NodeCounts>,
+}
+
+impl<'a> Counter<'a> {
+    fn new(view: &'a View, pod: &Pod, constraint: &Constraint) -> Self {
+        let key = count_key(pod, &constraint.selector);
+        let kept = key.as_ref().and_then(|key| view.kept_counts(key));
+        Self { key, kept }
+    }
+
+    fn count(&self, node: &NodeRow<'_>) -> i64 {
+        match (&self.key, self.kept) {
+            (None, _) => 0,
+            (Some(_), Some(kept)) => i64::from(kept.get(node.ordinal())),
+            (Some(key), None) => i64::from(key.count(node.pods())),
+        }
+    }
+}
+
+/// Whether a node takes part in counting for a constraint (`nodeAffinityPolicy`, `nodeTaintsPolicy`).
+fn includes(constraint: &Constraint, node: &Node, pod: &Pod) -> bool {
+    (!constraint.honor_affinity || node_affinity::matches_required(node, pod))
+        && (!constraint.honor_taints || taint_toleration::untolerated(node, pod).is_none())
+}
+
+/// Whether a node carries every constraint's key.
+fn has_all_keys(constraints: &[Constraint], node: &Node) -> bool {
+    constraints.iter().all(|c| node.meta.labels.contains_key(&c.key))
+}

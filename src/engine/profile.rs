@@ -1,0 +1,81 @@
+//! A scheduling profile: which plugins run, in which order, with which weights, arguments and tie-breaking seed.
+
+use std::sync::Arc;
+
+use super::plugin::Plugin;
+use super::registry;
+use super::status::Rejection;
+use crate::cluster::View;
+use crate::cluster::counts::CountKey;
+use crate::model::{Pod, Str};
+
+/// The profile that pods without `schedulerName` ask for.
+pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+#[derive(Debug, Clone)]
+pub struct Profile {
+    name: Str,
+    seed: u64,
+    plugins: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    plugin: Arc<dyn Plugin>,
+    /// 0 for a plugin that scores nothing in this profile.
+    weight: i64,
+}
+
+impl Default for Profile {
+    /// kube-scheduler's default profile.
+    fn default() -> Self {
+        Self::new(DEFAULT_SCHEDULER.into(), 0, registry::default_plugins())
+    }
+}
+
+impl Profile {
+    /// Plugins in the order in which they run, each with its score weight.
+    pub fn new(name: Str, seed: u64, plugins: Vec<(Arc<dyn Plugin>, i64)>) -> Self {
+        Self { name, seed, plugins: plugins.into_iter().map(|(plugin, weight)| Entry { plugin, weight }).collect() }
+    }
+
+    /// The `schedulerName` it answers to.
+    pub fn name(&self) -> &Str {
+        &self.name
+    }
+
+    /// Decides the order among equal nodes.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    pub fn has(&self, plugin: &str) -> bool {
+        self.plugins.iter().any(|e| e.plugin.name() == plugin)
+    }
+
+    /// Plugins that filter, in order.
+    pub fn filters(&self) -> impl Iterator<Item = &dyn Plugin> {
+        self.plugins.iter().map(|e| &*e.plugin).filter(|p| p.filter().is_some())
+    }
+
+    /// Plugins that score, in order, with their weights.
+    pub fn scorers(&self) -> impl Iterator<Item = (&dyn Plugin, i64)> {
+        self.plugins.iter().filter(|e| e.weight > 0 && e.plugin.score().is_some()).map(|e| (&*e.plugin, e.weight))
+    }
+
+    /// The first refusal of a pod that may not be scheduled at all yet.
+    pub(super) fn pre_enqueue(&self, pod: &Pod) -> Option<Rejection> {
+        self.plugins.iter().find_map(|e| e.plugin.pre_enqueue(pod))
+    }
+
+    /// The selector counts that a decision on this pod will read.
+    pub fn count_keys(&self, view: &View, pod: &Pod) -> Vec<CountKey> {
+        self.plugins.iter().flat_map(|e| e.plugin.count_keys(view, pod)).collect()
+    }
+}

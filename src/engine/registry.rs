@@ -1,0 +1,26 @@
+//! Plugins by their upstream names.
+
+use std::sync::Arc;
+
+use super::plugin::Plugin;
+use super::plugins::{
+    ImageLocality, NodeAffinityPlugin, NodeName, NodePorts, NodeResourcesBalancedAllocation, NodeResourcesFit,
+    NodeUnschedulable, PodTopologySpread, SchedulingGates, TaintToleration,
+};
+
+/// The plugins of the default profile in its order (spec section 3.1), with their score weights; 0 for those that score
+/// nothing. Upstream's queue, bind and preemption plugins have no part in a decision and aren't listed.
+pub fn default_plugins() -> Vec<(Arc<dyn Plugin>, i64)> {
+    vec![
+        (Arc::new(SchedulingGates), 0),
+        (Arc::new(NodeUnschedulable), 0),
+        (Arc::new(NodeName), 0),
+        (Arc::new(TaintToleration), 3),
+        (Arc::new(NodeAffinityPlugin::default()), 2),
+        (Arc::new(NodePorts), 0),
+        (Arc::new(NodeResourcesFit::default()), 1),
+        (Arc::new(PodTopologySpread::default()), 2),
+        (Arc::new(NodeResourcesBalancedAllocation::default()), 1),
+        (Arc::new(ImageLocality), 1),
+    ]
+}

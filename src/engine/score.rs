@@ -1,0 +1,81 @@
+//! The score phases and the choice.
+
+use std::sync::atomic::AtomicBool;
+
+use super::decision::{Decision, Detail, Outcome, Scores};
+use super::filter::Filtered;
+use super::plugin::{Cycle, MAX_SCORE, PreScore};
+use super::select::tie_order;
+use super::{EngineError, check_cancelled};
+use crate::cluster::NodeRow;
+
+/// Scores the feasible nodes and picks the best.
+pub(super) fn select<'a>(
+    cycle: &Cycle<'a>,
+    filtered: Filtered<'a>,
+    detail: Detail,
+    cancel: &AtomicBool,
+) -> Result<Decision, EngineError> {
+    let feasible = filtered.feasible;
+    // Upstream takes a single feasible node without scoring it.
+    let scores = match feasible.len() {
+        0 => None,
+        1 if detail == Detail::Choice => None,
+        _ => Some(score(cycle, &feasible, cancel)?),
+    };
+    let outcome = match choose(cycle.profile.seed(), &feasible, scores.as_ref()) {
+        None => Outcome::Unschedulable,
+        Some((row, score)) => Outcome::Placed { node: row.name().clone(), ordinal: row.ordinal(), score },
+    };
+    let keep = detail == Detail::Full || feasible.is_empty();
+    Ok(Decision {
+        outcome,
+        nodes: filtered.nodes,
+        evaluated: filtered.evaluated,
+        feasible: feasible.iter().map(NodeRow::ordinal).collect(),
+        rejected: if keep { filtered.rejected } else { Vec::new() },
+        pre_filter: filtered.pre_filter,
+        absent: filtered.absent,
+        scores: scores.filter(|_| detail == Detail::Full),
+    })
+}
+
+fn score<'a>(cycle: &Cycle<'a>, feasible: &[NodeRow<'a>], cancel: &AtomicBool) -> Result<Scores, EngineError> {
+    let mut scores = Scores { totals: vec![0; feasible.len()], ..Scores::default() };
+    let mut any = false;
+    for (plugin, weight) in cycle.profile.scorers() {
+        let Some(scorer) = plugin.score() else { continue };
+        any = true;
+        let PreScore::Score(scorer) = scorer.prepare(cycle, feasible) else { continue };
+        let mut column = Vec::with_capacity(feasible.len());
+        for (i, node) in feasible.iter().enumerate() {
+            check_cancelled(cancel, i)?;
+            column.push(scorer.score(node));
+        }
+        scorer.normalize(feasible, &mut column);
+        for (value, total) in column.iter_mut().zip(&mut scores.totals) {
+            if !(0..=MAX_SCORE).contains(value) {
+                return Err(EngineError::InvalidScore { plugin: plugin.name(), score: *value });
+            }
+            *value *= weight;
+            *total += *value;
+        }
+        scores.plugins.push(plugin.name());
+        scores.by_plugin.push(column);
+    }
+    if !any {
+        // Without any scorer every node scores 1.
+        scores.totals.fill(1);
+    }
+    Ok(scores)
+}
+
+fn choose<'a>(seed: u64, feasible: &[NodeRow<'a>], scores: Option<&Scores>) -> Option<(NodeRow<'a>, i64)> {
+    let total = |i: usize| scores.map_or(0, |s| s.totals[i]);
+    let key = |i: usize, row: &NodeRow<'a>| {
+        // The name decides only if two names have one hash.
+        (total(i), tie_order(seed, row.fixed().name_hash), std::cmp::Reverse(row.name()))
+    };
+    let (i, row) = feasible.iter().enumerate().max_by(|(i, a), (j, b)| key(*i, a).cmp(&key(*j, b)))?;
+    Some((*row, total(i)))
+}

@@ -1,0 +1,85 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::cluster::PodInfo;
+use crate::model::testing::{NodeBuilder, PodBuilder, node, pod};
+
+fn view(nodes: Vec<NodeBuilder>, pods: Vec<PodBuilder>) -> View {
+    let mut view = View::default();
+    for n in nodes {
+        view.upsert_node(Arc::new(n.build()));
+    }
+    for p in pods {
+        assert!(view.add_pod(Arc::new(PodInfo::bound(Arc::new(p.build())))));
+    }
+    view
+}
+
+fn decide_on(view: &View, p: PodBuilder) -> Decision {
+    let pod = p.build();
+    let options = Options { detail: Detail::Full, ..Options::default() };
+    decide(view, &IncomingPod::new(&pod), &Profile::default(), &options, &AtomicBool::new(false)).unwrap()
+}
+
+#[test]
+fn a_cluster_without_nodes_says_so() {
+    let decision = decide_on(&View::default(), pod("a"));
+    assert_eq!(message::fit_message(&decision).as_deref(), Some("no nodes available to schedule pods"));
+}
+
+#[test]
+fn the_message_counts_reasons_and_sorts_them_as_text() {
+    let mut nodes: Vec<NodeBuilder> = (0..10).map(|i| node(&format!("full{i}")).cpu("1")).collect();
+    nodes.extend((0..2).map(|i| node(&format!("cordoned{i}")).cordoned()));
+    let decision = decide_on(&view(nodes, vec![]), pod("a").cpu("2"));
+    assert_eq!(
+        message::fit_message(&decision).as_deref(),
+        Some("0/12 nodes are available: 10 Insufficient cpu, 2 node(s) were unschedulable.")
+    );
+}
+
+#[test]
+fn ties_do_not_depend_on_the_order_of_events() {
+    let names = ["a", "b", "c", "d", "e"];
+    let forward = view(names.iter().map(|n| node(n)).collect(), vec![]);
+    let backward = view(names.iter().rev().map(|n| node(n)).collect(), vec![]);
+    assert_eq!(decide_on(&forward, pod("p")).node(), decide_on(&backward, pod("p")).node());
+}
+
+#[test]
+fn another_seed_gives_another_order_among_equals() {
+    let v = view((0..50).map(|i| node(&format!("n{i}"))).collect(), vec![]);
+    let pod = pod("p").build();
+    let chosen = |seed| {
+        let profile = Profile::default().with_seed(seed);
+        let cancel = AtomicBool::new(false);
+        decide(&v, &IncomingPod::new(&pod), &profile, &Options::default(), &cancel).unwrap().node().cloned()
+    };
+    let different: std::collections::BTreeSet<_> = (0..20).map(chosen).collect();
+    assert!(different.len() > 5, "{different:?}");
+}
+
+#[test]
+fn a_set_cancel_flag_ends_the_decision() {
+    let v = view(vec![node("n1")], vec![]);
+    let pod = pod("p").build();
+    let result = decide(&v, &IncomingPod::new(&pod), &Profile::default(), &Options::default(), &AtomicBool::new(true));
+    assert_eq!(result, Err(EngineError::Cancelled(0)));
+}
+
+#[test]
+fn only_candidates_are_looked_at() {
+    let v = view(vec![node("n1"), node("n2").cpu("64"), node("n3").cordoned()], vec![]);
+    let pod = pod("p").build();
+    let candidates: Vec<Ordinal> = ["n1", "n3"].iter().filter_map(|n| v.ordinal(n)).collect();
+    let options = Options { candidates: Some(&candidates), detail: Detail::Full };
+    let decision = decide(&v, &IncomingPod::new(&pod), &Profile::default(), &options, &AtomicBool::new(false)).unwrap();
+    assert_eq!((decision.node().map(|n| &**n), decision.nodes, decision.evaluated), (Some("n1"), 2, 2));
+}
+
+#[test]
+fn a_gated_pod_waits() {
+    let decision = decide_on(&view(vec![node("n1")], vec![]), pod("a").gate("x.example/one").gate("two"));
+    assert_eq!(message::fit_message(&decision).as_deref(), Some("waiting for scheduling gates: [x.example/one two]"));
+}
