@@ -1,3 +1,4 @@
 //! Berth: scheduling decisions for Kubernetes. See README.md for the product and docs/ for its contracts.
 
+pub mod manifest;
 pub mod model;
