@@ -1,8 +1,9 @@
 //! From Kubernetes manifests to the model.
 //!
-//! Takes what `kubectl` and API servers give (a JSON value of an object, a `List`, a workload with a template) and gives the objects of [`crate::model`], validated as the API server validates and with the fields
-//! filled in that it fills in (spec section 1.3). `service`, `api` and `cli` call it; it knows nothing of clusters or decisions,
-//! save for what [`apply_classes`] is told through a trait.
+//! Takes what `kubectl` and API servers give (a JSON value of an object, a `List`, a workload with a template; files of
+//! JSON or YAML) and gives the objects of [`crate::model`], validated as the API server validates and with the fields
+//! filled in that it fills in (spec section 1.3). `service`, `api` and `cli` call it; it knows nothing of clusters or
+//! decisions, save for what [`apply_classes`] is told through a trait.
 //!
 //! Promises:
 //! - no input makes it panic; recursion only follows lists in lists, so it is bounded by the nesting that parsing allows;
@@ -19,6 +20,7 @@ mod affinity;
 mod containers;
 mod defaulting;
 mod error;
+mod files;
 mod kinds;
 mod meta;
 mod metrics;
@@ -33,6 +35,7 @@ mod selectors;
 mod shared;
 mod status;
 mod storage;
+mod syntax;
 mod taints;
 mod template;
 mod volumes;
@@ -50,7 +53,9 @@ use reader::{Issues, Reader};
 
 pub use defaulting::{Classes, apply_classes};
 pub use error::{FieldError, MAX_REPORTED, ManifestError, Warning};
+pub use files::{FileContents, FileError, Place, Placed, read_file, read_files, read_pods, read_pods_str, read_str};
 pub use meta::{UID_NAMESPACE, derived_uid};
+pub use syntax::{SyntaxError, parse_json};
 
 /// What the caller allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +127,10 @@ pub fn pod_from(value: &Value, options: Options) -> Result<Parsed<Pod>, Manifest
 /// The pods of a manifest or list, as [`pod_from`] makes them; other kinds are skipped.
 pub fn pods(value: &Value, options: Options) -> Vec<Item<Pod>> {
     flatten(value).into_iter().map(|(value, kind)| read_pod(value, kind, options)).collect()
+}
+
+fn is_list(value: &Value) -> bool {
+    Type::of(value, Type::default()).items(value).is_some()
 }
 
 /// The objects that a value stands for, with what they are.

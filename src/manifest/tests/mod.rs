@@ -5,6 +5,7 @@ mod errors;
 mod fields;
 mod kinds;
 mod templates;
+mod text;
 
 use serde_json::{Value, json};
 
