@@ -1,9 +1,9 @@
 //! From Kubernetes manifests to the model.
 //!
 //! Takes what `kubectl` and API servers give (a JSON value of an object, a `List`, a workload with a template; files of
-//! JSON or YAML) and gives the objects of [`crate::model`], validated as the API server validates and with the fields filled
-//! in that it fills in (spec section 1.3). `service`, `api` and `cli` call it; it knows nothing of clusters or decisions,
-//! save for what [`apply_classes`] is told through a trait.
+//! JSON or YAML) and gives the objects of [`crate::model`], validated as the API server validates and with the fields
+//! filled in that it fills in (spec section 1.3). `service`, `api` and `cli` call it; it knows nothing of clusters or
+//! decisions, save for what [`apply_classes`] is told through a trait.
 //!
 //! Promises:
 //! - no input makes it panic; recursion only follows lists in lists, so it is bounded by the nesting that parsing allows;
@@ -32,6 +32,7 @@ mod policy;
 mod reader;
 mod resources;
 mod selectors;
+mod shared;
 mod status;
 mod storage;
 mod syntax;
