@@ -8,6 +8,7 @@
 //! 1,024 nodes. This is the plain path: it is the definition that faster ones are held against.
 
 pub mod decision;
+pub mod fixes;
 pub mod message;
 pub mod plugin;
 pub mod plugins;
@@ -23,6 +24,7 @@ mod score;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use decision::{Decision, Detail, Outcome, Scores};
+pub use fixes::Fix;
 pub use plugin::{Cycle, IncomingPod};
 pub use profile::Profile;
 pub use status::{Code, Reason, Rejection};

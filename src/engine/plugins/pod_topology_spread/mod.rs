@@ -10,6 +10,7 @@ use crate::cluster::counts::{CountKey, NodeCounts};
 use crate::cluster::{NodeRow, View};
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
 use crate::engine::plugins::{node_affinity, taint_toleration};
+use crate::engine::profile::Profile;
 use crate::model::node::{HOSTNAME_LABEL, ZONE_LABEL};
 use crate::model::selector::Requirement;
 use crate::model::topology_spread::{InclusionPolicy, WhenUnsatisfiable};
@@ -45,7 +46,7 @@ impl Plugin for PodTopologySpread {
         Some(self)
     }
 
-    fn count_keys(&self, view: &View, pod: &Pod) -> Vec<CountKey> {
+    fn count_keys(&self, view: &View, pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
         let kinds = [WhenUnsatisfiable::DoNotSchedule, WhenUnsatisfiable::ScheduleAnyway];
         let constraints = kinds.into_iter().flat_map(|when| self.constraints(view, pod, when).list);
         constraints.filter_map(|c| count_key(pod, &c.selector)).collect()
