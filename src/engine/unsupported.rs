@@ -54,7 +54,7 @@ pub(super) fn features(view: &View, pod: &Pod, profile: &Profile) -> Vec<Feature
         if pod.has_pod_affinity() {
             features.push(Feature::InterPodAffinity);
         }
-        if view.nodes().any(|row| row.has_pods_with_affinity()) {
+        if !view.terms().is_empty() {
             features.push(Feature::InterPodAffinityOfBoundPods);
         }
     }

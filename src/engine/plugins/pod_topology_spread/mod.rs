@@ -6,7 +6,7 @@
 mod filter;
 mod score;
 
-use crate::cluster::counts::{CountKey, NodeCounts};
+use crate::cluster::counts::{self, CountKey};
 use crate::cluster::{NodeRow, View};
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
 use crate::engine::plugins::{node_affinity, taint_toleration};
@@ -152,28 +152,19 @@ fn count_key(pod: &Pod, selector: &LabelSelector) -> Option<CountKey> {
     if selector.is_everything() || *selector == LabelSelector::Nothing {
         return None;
     }
-    Some(CountKey { namespace: pod.meta.namespace.clone(), selector: selector.clone(), terminating: false })
+    Some(CountKey::in_namespace(pod.meta.namespace.clone(), selector.clone(), false))
 }
 
-/// Counts the pod's like on a node: from the kept index, or by walking the node's pods where it isn't kept.
-struct Counter<'a> {
-    key: Option<CountKey>,
-    kept: Option<&'a NodeCounts>,
-}
+/// Counts the pod's like on a node; None where nothing is counted.
+struct Counter<'a>(Option<counts::Counter<'a>>);
 
 impl<'a> Counter<'a> {
     fn new(view: &'a View, pod: &Pod, constraint: &Constraint) -> Self {
-        let key = count_key(pod, &constraint.selector);
-        let kept = key.as_ref().and_then(|key| view.kept_counts(key));
-        Self { key, kept }
+        Self(count_key(pod, &constraint.selector).map(|key| view.counter(key)))
     }
 
     fn count(&self, node: &NodeRow<'_>) -> i64 {
-        match (&self.key, self.kept) {
-            (None, _) => 0,
-            (Some(_), Some(kept)) => i64::from(kept.get(node.ordinal())),
-            (Some(key), None) => i64::from(key.count(node.pods())),
-        }
+        self.0.as_ref().map_or(0, |counter| i64::from(counter.count(node)))
     }
 }
 
