@@ -59,7 +59,7 @@ pub fn decide(
     options: &Options<'_>,
     cancel: &AtomicBool,
 ) -> Result<Decision, EngineError> {
-    let unsupported = unsupported::features(view, pod.pod, profile);
+    let unsupported = unsupported::features(pod.pod, profile);
     if !unsupported.is_empty() {
         return Ok(Decision::without_nodes(Outcome::Unsupported(unsupported)));
     }
@@ -81,5 +81,7 @@ fn check_cancelled(cancel: &AtomicBool, done: usize) -> Result<(), EngineError> 
     Ok(())
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
