@@ -82,6 +82,10 @@ fn check_cancelled(cancel: &AtomicBool, done: usize) -> Result<(), EngineError> 
 }
 
 #[cfg(test)]
+mod property_tests;
+#[cfg(test)]
+pub(crate) mod random_cluster;
+#[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

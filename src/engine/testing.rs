@@ -48,6 +48,10 @@ impl Scene {
         self
     }
 
+    pub(crate) fn of(view: View) -> Self {
+        Self { view, ..Self::default() }
+    }
+
     pub(crate) fn decide(&self, pod: PodBuilder) -> Verdict {
         self.decide_on_pod(&pod.build())
     }

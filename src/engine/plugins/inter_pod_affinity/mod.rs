@@ -159,4 +159,6 @@ impl Domains {
 }
 
 #[cfg(test)]
+mod oracle;
+#[cfg(test)]
 mod tests;
