@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::counts::CountKey;
 use super::pod_info::PodInfo;
 use super::readiness::Readiness;
-use super::reservation::{Reservation, Reservations};
+use super::reservation::{Basis, Reservation, Reservations};
 use super::store::{FILE_SOURCE, ObjectStore, Origin};
 use super::view::View;
 use crate::model::{Kind, Object, ObjectRef, Pod, Str, Time};
@@ -56,6 +56,18 @@ pub enum PodState {
     Orphaned,
     /// Succeeded or Failed: takes no room.
     Finished,
+}
+
+/// What a reservation is asked for.
+#[derive(Debug, Clone)]
+pub struct Reserve {
+    pub pod: Arc<Pod>,
+    pub node: Str,
+    /// None: a new name.
+    pub id: Option<Str>,
+    pub now: Time,
+    pub expires: Time,
+    pub basis: Basis,
 }
 
 /// Why a change to one object was not made.
@@ -264,14 +276,9 @@ impl Writer {
     // --- reservations ---
 
     /// Takes room for a pod on a node, in place of an earlier reservation of the pod. The pod needn't have been fed.
-    pub fn reserve(
-        &mut self,
-        pod: Arc<Pod>,
-        node: &Str,
-        now: Time,
-        expires: Time,
-        assumed: bool,
-    ) -> Result<Reservation, WriteError> {
+    /// `id` names it, when it had a name before (an `assume` after a restart).
+    pub fn reserve(&mut self, ask: Reserve) -> Result<Reservation, WriteError> {
+        let Reserve { pod, node, id, now, expires, basis } = ask;
         if let Some(known) = self.objects.pod(&pod.meta.uid) {
             if known.is_terminal() {
                 return Err(WriteError::Finished(known.meta.key()));
@@ -280,18 +287,23 @@ impl Writer {
                 return Err(WriteError::BoundElsewhere { pod: known.meta.key(), node: known.spec.node_name.clone() });
             }
         }
-        if self.view.ordinal(node).is_none() {
-            return Err(WriteError::UnknownNode(node.clone()));
+        if self.view.ordinal(&node).is_none() {
+            return Err(WriteError::UnknownNode(node));
         }
         let uid = pod.meta.uid.clone();
         self.unbook(&uid);
         self.last_reservation += 1;
-        let id = format!("{}-{}", self.incarnation, self.last_reservation).into();
-        let info = Arc::new(PodInfo::on(pod, node.clone()));
-        let reservation = Reservation { id, pod: info.clone(), created: now, expires, assumed };
+        let id = id.unwrap_or_else(|| format!("{}-{}", self.incarnation, self.last_reservation).into());
+        let info = Arc::new(PodInfo::on(pod, node));
+        let reservation = Reservation { id, pod: info.clone(), created: now, expires, basis };
         self.reservations.insert(reservation.clone());
         self.book(info);
         Ok(reservation)
+    }
+
+    /// Holds a pod's reservation longer; None when it has none.
+    pub fn renew(&mut self, uid: &str, expires: Time) -> Option<Reservation> {
+        self.reservations.renew(uid, expires)
     }
 
     /// Gives the room of a reservation back; false when there is none of this id.
