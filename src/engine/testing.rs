@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::plugin::Plugin;
 use super::{Code, Decision, Detail, IncomingPod, Options, Profile, Rejection, decide};
 use crate::cluster::{PodInfo, View};
 use crate::model::testing::{NodeBuilder, PodBuilder};
@@ -26,6 +27,11 @@ pub(crate) fn scene(nodes: impl IntoIterator<Item = NodeBuilder>, pods: impl Int
         scene.put(pod);
     }
     scene
+}
+
+/// A profile of one plugin.
+pub(crate) fn only(plugin: impl Plugin + 'static) -> Profile {
+    Profile::new("test".into(), 0, vec![(Arc::new(plugin), 1)])
 }
 
 impl Scene {

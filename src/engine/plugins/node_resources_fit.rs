@@ -257,3 +257,7 @@ impl NodeResourcesFit {
         Arc::new(Self { strategy, resources, ..Self::default() })
     }
 }
+
+#[cfg(test)]
+#[path = "node_resources_fit_tests.rs"]
+mod tests;

@@ -3,9 +3,8 @@ use std::sync::Arc;
 use super::*;
 use crate::cluster::PodInfo;
 use crate::engine::plugin::{Cycle, IncomingPod, NodeFilter, PreFilter};
-use crate::engine::plugins::NodeName;
 use crate::engine::status::Reason;
-use crate::engine::testing::{Scene, scene};
+use crate::engine::testing::{Scene, only, scene};
 use crate::model::selector::{Operator, Requirement};
 use crate::model::testing::{NodeBuilder, PodBuilder, node, pod, selector};
 
@@ -40,11 +39,6 @@ fn scoped(anti: bool, names: &[&str], namespace_selector: Option<LabelSelector>)
         let side = if anti { &mut a.pod_anti } else { &mut a.pod };
         side.get_or_insert_default().required.push(term);
     })
-}
-
-fn plugin(arguments: InterPodAffinity) -> Profile {
-    // A second plugin that never says anything, so that the profile isn't only the one under test.
-    Profile::new("test".into(), 0, vec![(Arc::new(NodeName), 0), (Arc::new(arguments), 1)])
 }
 
 // --- required affinity ---
@@ -390,16 +384,16 @@ fn required_affinity_of_bound_pods_is_worth_the_hard_weight_to_a_plain_pod() {
     let pods = (0..3).map(|i| pod(&format!("f{i}")).pod_affinity(ZONE, web()).on("a1"));
     let pods = pods.chain([pod("p").preferred_pod_affinity(20, ZONE, web()).on("b1")]);
     let ten = InterPodAffinity { hard_pod_affinity_weight: 10, ..InterPodAffinity::default() };
-    let v = scene(zones(), pods.clone()).profile(plugin(ten)).decide(pod("new").label("app", "web"));
+    let v = scene(zones(), pods.clone()).profile(only(ten)).decide(pod("new").label("app", "web"));
     assert_eq!((v.score(NAME, "a1"), v.score(NAME, "b1")), (100, 0));
     let none = InterPodAffinity { hard_pod_affinity_weight: 0, ..InterPodAffinity::default() };
-    let v = scene(zones(), pods).profile(plugin(none)).decide(pod("new").label("app", "web"));
+    let v = scene(zones(), pods).profile(only(none)).decide(pod("new").label("app", "web"));
     assert_eq!((v.score(NAME, "a1"), v.score(NAME, "b1")), (0, 100));
 }
 
 #[test]
 fn ignoring_preferences_of_existing_pods_also_drops_the_hard_weight() {
-    let ignoring = || plugin(InterPodAffinity { ignore_preferred_terms_of_existing_pods: true, ..Default::default() });
+    let ignoring = || only(InterPodAffinity { ignore_preferred_terms_of_existing_pods: true, ..Default::default() });
     let pods = [pod("f").pod_affinity(ZONE, web()).on("a1"), pod("p").preferred_pod_affinity(20, ZONE, web()).on("b1")];
     let s = scene(zones(), pods).profile(ignoring());
     assert!(!s.decide(pod("new").label("app", "web")).scored(NAME));

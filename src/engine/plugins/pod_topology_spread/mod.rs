@@ -178,3 +178,6 @@ fn includes(constraint: &Constraint, node: &Node, pod: &Pod) -> bool {
 fn has_all_keys(constraints: &[Constraint], node: &Node) -> bool {
     constraints.iter().all(|c| node.meta.labels.contains_key(&c.key))
 }
+
+#[cfg(test)]
+mod tests;
