@@ -3,7 +3,9 @@
 //! Exit codes: 0 done (for `schedule`: placed), 1 failed, 2 wrong usage or input, 3 fits nowhere.
 
 mod answer;
+mod healthcheck;
 mod output;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Answer(answer::Args),
+    Healthcheck(healthcheck::Args),
+    Serve(serve::Args),
 }
 
 /// What a command ends with.
@@ -47,6 +51,8 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let exit = match cli.command {
         Command::Answer(args) => answer::run(&args),
+        Command::Healthcheck(args) => healthcheck::run(&args),
+        Command::Serve(args) => serve::run(&args),
     };
     exit.into()
 }

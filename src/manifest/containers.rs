@@ -5,6 +5,7 @@ use super::names::dns_label_problem;
 use super::near_miss;
 use super::reader::Reader;
 use super::resources::{Defaulting, requirements};
+use super::shared::shared;
 use crate::model::{Container, ContainerPort, Str};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,7 @@ fn port(r: &Reader<'_>, host_network: bool) -> Option<ContainerPort> {
         container_port,
         // On the host's network the container's port is the host's (spec section 1.3).
         host_port: if host_network && host_port == 0 { container_port } else { host_port },
-        protocol: protocol.unwrap_or("TCP").into(),
+        protocol: shared(protocol.unwrap_or("TCP")),
         host_ip: r.str("hostIP"),
     })
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::error::{Listed, ManifestError, Warning};
 use super::syntax::{SyntaxError, documents};
-use super::{Item, Options, objects, pods};
+use super::{Item, Options, PodManifest, objects, pods};
 use crate::model::{Object, ObjectRef, Pod, Str};
 
 /// Where an object stands.
@@ -106,6 +106,13 @@ pub fn read_pods_str(text: &str, source: &str, options: Options) -> FileContents
 pub fn read_pods(path: &Path, options: Options) -> FileContents<Pod> {
     let mut contents = FileContents::default();
     contents.add_file(path, |value| pods(value, options));
+    contents
+}
+
+/// As [`read_pods`], each pod with its manifest.
+pub fn read_pod_manifests(path: &Path, options: Options) -> FileContents<PodManifest> {
+    let mut contents = FileContents::default();
+    contents.add_file(path, |value| super::pod_manifests(value, options));
     contents
 }
 

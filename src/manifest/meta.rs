@@ -7,6 +7,7 @@ use super::error::{Cut, REQUIRED, invalid};
 use super::names::{dns_label_problem, label_value_problem, qualified_name_problem, subdomain_problem};
 use super::near_miss;
 use super::reader::{Reader, str_of};
+use super::shared::shared;
 use crate::model::{Kind, Labels, ObjectMeta, OwnerReference, Str};
 
 /// The UUID namespace under which uids are derived. It must never change: clients may have seen the uids.
@@ -42,7 +43,7 @@ pub(super) fn meta(object: &Reader<'_>, kind: Kind, options: Options) -> ObjectM
         uid: uid(&r, kind, &namespace, &name, options),
         name,
         namespace,
-        resource_version: r.str("resourceVersion"),
+        resource_version: r.own_str("resourceVersion"),
         labels,
         annotations,
         owners: r.list("ownerReferences", |o| Some(owner(o))).unwrap_or_default(),
@@ -83,11 +84,11 @@ pub(super) fn namespace(r: &Reader<'_>) -> Str {
     if let Some(problem) = dns_label_problem(namespace) {
         r.error_in("namespace", invalid(namespace, problem));
     }
-    str_of(namespace)
+    shared(namespace)
 }
 
 fn uid(r: &Reader<'_>, kind: Kind, namespace: &str, name: &str, options: Options) -> Str {
-    let uid = r.str("uid");
+    let uid = r.own_str("uid");
     if !uid.is_empty() {
         return uid;
     }
@@ -114,7 +115,7 @@ pub(super) fn labels_and_annotations(r: &Reader<'_>) -> (Labels, Labels) {
         if let Some(text) = value.as_text()
             && key != LAST_APPLIED
         {
-            annotations.push((Str::from(key), str_of(text)));
+            annotations.push((shared(key), shared(text)));
         }
     });
     (labels, annotations.into_iter().collect())
@@ -131,7 +132,7 @@ pub(super) fn labels(r: &Reader<'_>, field: &str) -> Option<Labels> {
             if let Some(problem) = label_value_problem(text) {
                 value.error(invalid(text, problem));
             }
-            pairs.push((Str::from(key), str_of(text)));
+            pairs.push((shared(key), shared(text)));
         }
     });
     there.then(|| pairs.into_iter().collect())

@@ -3,8 +3,9 @@
 use super::Options;
 use super::meta::meta;
 use super::reader::Reader;
+use super::shared::shared;
 use crate::model::metrics::{NodeMetrics, PodMetrics};
-use crate::model::{Kind, ResourceList, Str};
+use crate::model::{Kind, ResourceList};
 
 pub(super) fn node_metrics(object: &Reader<'_>, options: Options) -> NodeMetrics {
     NodeMetrics {
@@ -26,7 +27,7 @@ fn usage(r: &Reader<'_>) -> ResourceList {
     let mut list = ResourceList::new();
     r.entries("usage", |name, value| {
         if let Some(quantity) = value.as_quantity() {
-            list.insert(Str::from(name), quantity);
+            list.insert(shared(name), quantity);
         }
     });
     list

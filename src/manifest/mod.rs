@@ -1,9 +1,9 @@
 //! From Kubernetes manifests to the model.
 //!
 //! Takes what `kubectl` and API servers give (a JSON value of an object, a `List`, a workload with a template; files of
-//! JSON or YAML) and gives the objects of [`crate::model`], validated as the API server validates and with the fields filled
-//! in that it fills in (spec section 1.3). `service`, `api` and `cli` call it; it knows nothing of clusters or decisions,
-//! save for what [`apply_classes`] is told through a trait.
+//! JSON or YAML) and gives the objects of [`crate::model`], validated as the API server validates and with the fields
+//! filled in that it fills in (spec section 1.3). `service`, `api` and `cli` call it; it knows nothing of clusters or
+//! decisions, save for what [`apply_classes`] is told through a trait.
 //!
 //! Promises:
 //! - no input makes it panic; recursion only follows lists in lists, so it is bounded by the nesting that parsing allows;
@@ -32,6 +32,7 @@ mod policy;
 mod reader;
 mod resources;
 mod selectors;
+mod shared;
 mod status;
 mod storage;
 mod syntax;
@@ -52,7 +53,10 @@ use reader::{Issues, Reader};
 
 pub use defaulting::{Classes, apply_classes};
 pub use error::{FieldError, MAX_REPORTED, ManifestError, Warning};
-pub use files::{FileContents, FileError, Place, Placed, read_file, read_files, read_pods, read_pods_str, read_str};
+pub use files::{
+    FileContents, FileError, Place, Placed, read_file, read_files, read_pod_manifests, read_pods, read_pods_str,
+    read_str,
+};
 pub use meta::{UID_NAMESPACE, derived_uid};
 pub use syntax::{SyntaxError, parse_json};
 
@@ -126,6 +130,31 @@ pub fn pod_from(value: &Value, options: Options) -> Result<Parsed<Pod>, Manifest
 /// The pods of a manifest or list, as [`pod_from`] makes them; other kinds are skipped.
 pub fn pods(value: &Value, options: Options) -> Vec<Item<Pod>> {
     flatten(value).into_iter().map(|(value, kind)| read_pod(value, kind, options)).collect()
+}
+
+/// A pod and the manifest that it was read from, complete with kind and version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PodManifest {
+    pub pod: Pod,
+    pub manifest: Value,
+}
+
+/// As [`pods`], each with its manifest, for handing it on.
+fn pod_manifests(value: &Value, options: Options) -> Vec<Item<PodManifest>> {
+    let read = |(value, kind): (&Value, Type<'_>)| match read_pod(value, kind, options) {
+        Item::Read(Parsed { value: pod, warnings }) => {
+            let mut manifest = value.clone();
+            // Items of a typed list may leave both out.
+            if let Value::Object(fields) = &mut manifest {
+                fields.entry("kind").or_insert_with(|| kind.kind.into());
+                fields.entry("apiVersion").or_insert_with(|| kind.api_version.into());
+            }
+            Item::Read(Parsed { value: PodManifest { pod, manifest }, warnings })
+        }
+        Item::Skipped { kind } => Item::Skipped { kind },
+        Item::Invalid(error) => Item::Invalid(error),
+    };
+    flatten(value).into_iter().map(read).collect()
 }
 
 fn is_list(value: &Value) -> bool {

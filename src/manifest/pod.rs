@@ -8,8 +8,9 @@ use super::error::{REQUIRED, invalid};
 use super::meta::{labels, meta};
 use super::names::qualified_name_problem;
 use super::near_miss;
-use super::reader::{Reader, str_of};
+use super::reader::Reader;
 use super::resources::{Defaulting, Rule, requirements, resource_list};
+use super::shared::shared;
 use super::status::pod_status;
 use super::taints::toleration;
 use super::volumes::volumes;
@@ -47,7 +48,7 @@ pub(super) fn with_spec(parent: &Reader<'_>, meta: ObjectMeta) -> Pod {
     let init = containers(&r, "initContainers", Sort::Init, host_network, &regular);
     pod.spec = PodSpec {
         node_name: r.str("nodeName"),
-        scheduler_name: str_of(r.text("schedulerName").filter(|n| !n.is_empty()).unwrap_or(DEFAULT_SCHEDULER)),
+        scheduler_name: shared(r.text("schedulerName").filter(|n| !n.is_empty()).unwrap_or(DEFAULT_SCHEDULER)),
         priority: r.int32("priority"),
         priority_class: r.str("priorityClassName"),
         preemption_policy: r.choice("preemptionPolicy", &PREEMPTION_POLICIES).unwrap_or_default(),

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::error::{Cut, FieldError, MAX_REPORTED, REQUIRED, Warning, invalid, invalid_number, unsupported};
 use super::near_miss::Level;
+use super::shared::shared;
 use crate::model::{Quantity, Str, Time};
 
 /// What was found wrong or odd with one object so far.
@@ -190,8 +191,13 @@ impl<'a> Reader<'a> {
         self.typed(field, "a string", Value::as_str)
     }
 
-    /// A string; absent is empty.
+    /// A string that other objects are likely to have too; absent is empty.
     pub(super) fn str(&self, field: &str) -> Str {
+        self.text(field).map(shared).unwrap_or_default()
+    }
+
+    /// A string that is this object's own; absent is empty.
+    pub(super) fn own_str(&self, field: &str) -> Str {
         self.text(field).map(str_of).unwrap_or_default()
     }
 
@@ -206,7 +212,7 @@ impl<'a> Reader<'a> {
         if text == Some("") {
             self.error_in(field, message);
         }
-        text.map(str_of).unwrap_or_default()
+        text.map(shared).unwrap_or_default()
     }
 
     pub(super) fn flag(&self, field: &str) -> Option<bool> {
@@ -326,7 +332,7 @@ impl<'a> Reader<'a> {
             match item.as_str() {
                 Some(text) => {
                     check(text, &reader);
-                    out.push(str_of(text));
+                    out.push(shared(text));
                 }
                 None => reader.error(expected("a string", item)),
             }

@@ -3,12 +3,13 @@
 //! Quantities that the API server stores in whole thousandths (all but metrics and storage sizes) are rounded up here, each
 //! on its own, before anything is summed (spec section 1.3).
 
-use super::error::{invalid, invalid_number};
+use super::error::invalid;
 use super::names::qualified_name_problem;
 use super::near_miss;
 use super::reader::Reader;
+use super::shared::shared;
 use crate::model::resources::ResourceClass;
-use crate::model::{Quantity, ResourceList, ResourceRequirements, Str};
+use crate::model::{Quantity, ResourceList, ResourceRequirements};
 
 /// How strictly a list is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,16 +35,21 @@ pub(super) fn resource_list(parent: &Reader<'_>, field: &str, rule: Rule) -> Opt
             let Some(quantity) = r.as_quantity() else { return };
             let class = ResourceClass::of(name);
             if rule != Rule::Reported && quantity.is_negative() {
-                r.error(invalid(&quantity.to_string(), "must be greater than or equal to 0"));
+                r.error(invalid(&written(r), "must be greater than or equal to 0"));
             } else if rule == Rule::Asked
                 && class == ResourceClass::Extended
                 && quantity != Quantity::from_units(quantity.value())
             {
-                r.error(invalid_number(quantity, "must be an integer"));
+                r.error(invalid(&written(r), "must be an integer"));
             }
-            list.insert(Str::from(name), quantity.round_up_to_milli());
+            list.insert(shared(name), quantity.round_up_to_milli());
         })
         .then_some(list)
+}
+
+/// A quantity as the manifest has it.
+fn written(r: &Reader<'_>) -> String {
+    r.value().as_str().map_or_else(|| r.value().to_string(), str::to_owned)
 }
 
 /// `resources`; None: it is null. Requests that are absent become the limits.

@@ -1,8 +1,8 @@
 //! From text to JSON values: JSON, YAML, several documents in either, and where the text is broken.
 //!
 //! Stricter than the parsers by themselves: a key that stands twice in one object is an error in both languages, because
-//! the two values can't both be meant. Bounded: nesting to 128 levels, and YAML's aliases to a small multiple of the text
-//! that uses them, so that a few lines can't unfold into gigabytes.
+//! the two values can't both be meant. Bounded: nesting to 128 levels (YAML: 64), and YAML's aliases to a small multiple of
+//! the text that uses them, so that a few lines can't unfold into gigabytes.
 
 use std::fmt;
 
@@ -38,29 +38,22 @@ pub(super) struct Document {
     pub(super) value: Value,
 }
 
-/// All documents of a text, in order. An error takes the rest of the section between two `---` with it, no more.
+/// All documents of a text, in order. A mistake costs the rest of its section between two `---`, no more.
 pub(super) fn documents(text: &str) -> (Vec<Document>, Vec<SyntaxError>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     let mut number = 0;
     for section in sections(text) {
-        let values = match section.text.trim_start_matches("---").trim_start().as_bytes().first() {
-            Some(b'{' | b'[') => json_or_flow_yaml(section),
-            _ => yaml(section),
-        };
-        match values {
-            Ok(values) => {
-                for value in values {
-                    number += 1;
-                    if !value.is_null() {
-                        found.push(Document { number, value });
-                    }
-                }
+        let (values, error) = if is_json(section.text) { json(section) } else { yaml(section) };
+        for value in values {
+            number += 1;
+            if !value.is_null() {
+                found.push(Document { number, value });
             }
-            Err(error) => {
-                number += 1;
-                errors.push(error);
-            }
+        }
+        if let Some(error) = error {
+            number += 1;
+            errors.push(error);
         }
     }
     (found, errors)
@@ -94,16 +87,25 @@ fn sections(text: &str) -> Vec<Section<'_>> {
     sections
 }
 
-/// JSON documents one after the other. Text that isn't JSON may still be YAML, which also has braces.
-fn json_or_flow_yaml(section: Section<'_>) -> Result<Vec<Value>, SyntaxError> {
-    let json = section.text.trim_start_matches("---");
-    let stream = serde_json::Deserializer::from_str(json).into_iter::<Strict>();
-    let values: Result<Vec<Strict>, _> = stream.collect();
-    match values {
-        Ok(values) => Ok(values.into_iter().map(|strict| strict.0).collect()),
-        // When it is neither, the JSON error is the one to show.
-        Err(error) => yaml(section).map_err(|_| json_error(&error, section.lines_before)),
+/// JSON or YAML? YAML has braces too, but a JSON object goes on with a quoted key or ends. Deciding by the first
+/// characters, not by trying both, keeps a slip in JSON from being read as YAML, where `{"a": }` means null.
+fn is_json(section: &str) -> bool {
+    let text = section.trim_start_matches("---").trim_start();
+    let first_key = text.trim_start_matches(|c: char| c == '{' || c == '[' || c.is_ascii_whitespace());
+    text.starts_with(['{', '[']) && (first_key.is_empty() || first_key.starts_with(['"', '}', ']']))
+}
+
+/// JSON documents one after the other, up to the first mistake.
+fn json(section: Section<'_>) -> (Vec<Value>, Option<SyntaxError>) {
+    let text = section.text.trim_start_matches("---");
+    let mut values = Vec::new();
+    for document in serde_json::Deserializer::from_str(text).into_iter::<Strict>() {
+        match document {
+            Ok(strict) => values.push(strict.0),
+            Err(error) => return (values, Some(json_error(&error, section.lines_before))),
+        }
     }
+    (values, None)
 }
 
 fn json_error(error: &serde_json::Error, lines_before: usize) -> SyntaxError {
@@ -113,12 +115,14 @@ fn json_error(error: &serde_json::Error, lines_before: usize) -> SyntaxError {
     SyntaxError { line, column: error.column(), message: message.to_owned() }
 }
 
-fn yaml(section: Section<'_>) -> Result<Vec<Value>, SyntaxError> {
+/// Mostly one document; a `...` line can end one within a section.
+fn yaml(section: Section<'_>) -> (Vec<Value>, Option<SyntaxError>) {
     let length = section.text.len();
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            // As deep as JSON may be.
-            max_depth: 128,
+            // Half of what JSON may have: a level of YAML takes 20 KiB of stack in a debug build, and 2 MiB is all that a
+            // thread has. The deepest objects of Kubernetes, the schemas of custom resources, have about forty.
+            max_depth: 64,
             // What is written out needs at least a byte a node; the limits that matter are those on aliases.
             max_nodes: length.saturating_add(1_000),
             max_events: length.saturating_mul(2).saturating_add(1_000),
@@ -135,19 +139,21 @@ fn yaml(section: Section<'_>) -> Result<Vec<Value>, SyntaxError> {
         with_snippet: false,
         emit_comments: false,
     };
-    let mut values: Vec<Value> = serde_saphyr::from_multiple_with_options(section.text, options).map_err(|error| {
-        use serde_saphyr::MessageFormatter as _;
-        let message = serde_saphyr::UserMessageFormatter.format_message(&error).into_owned();
-        let at = error.location().map_or((0, 0), |l| (l.line(), l.column()));
-        let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let line = if at.0 == 0 { 0 } else { number(at.0).saturating_add(section.lines_before) };
-        SyntaxError { line, column: number(at.1), message }
-    })?;
-    if values.is_empty() {
+    match serde_saphyr::from_multiple_with_options(section.text, options) {
         // Null documents are left out; a section has at least one document.
-        values.push(Value::Null);
+        Ok(values) if values.is_empty() => (vec![Value::Null], None),
+        Ok(values) => (values, None),
+        Err(error) => (Vec::new(), Some(yaml_error(&error, section.lines_before))),
     }
-    Ok(values)
+}
+
+fn yaml_error(error: &serde_saphyr::Error, lines_before: usize) -> SyntaxError {
+    use serde_saphyr::MessageFormatter as _;
+    let message = serde_saphyr::UserMessageFormatter.format_message(error).into_owned();
+    let number = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let (line, column) = error.location().map_or((0, 0), |l| (number(l.line()), number(l.column())));
+    let line = if line == 0 { 0 } else { line.saturating_add(lines_before) };
+    SyntaxError { line, column, message }
 }
 
 /// A JSON value without repeated keys.

@@ -14,6 +14,7 @@ pub mod load;
 pub mod profiles;
 pub mod recent;
 pub mod schedule;
+pub mod source;
 
 use std::sync::Arc;
 
