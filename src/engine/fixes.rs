@@ -10,15 +10,19 @@ pub enum Fix {
     /// `namespaceSelector` selects it. 1.36.2 also evaluates the selector against an empty label set, so that one which
     /// only forbids labels (NotIn, DoesNotExist) lets every namespace in (kubernetes/kubernetes#141526).
     NamespaceSelectorThatExcludesOwnNamespace,
+    /// The NodeResourcesFit score of an incoming pod uses its pod-level requests, as the filter does and as those of bound
+    /// pods are. 1.36.2 adds up the containers' instead.
+    PodLevelRequestInScore,
 }
 
 impl Fix {
-    pub const ALL: &'static [Fix] = &[Fix::NamespaceSelectorThatExcludesOwnNamespace];
+    pub const ALL: &'static [Fix] = &[Fix::NamespaceSelectorThatExcludesOwnNamespace, Fix::PodLevelRequestInScore];
 
     /// The switch's name, as in profiles and in `berth answer --fix`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NamespaceSelectorThatExcludesOwnNamespace => "namespace-selector-that-excludes-own-namespace",
+            Self::PodLevelRequestInScore => "pod-level-request-in-score",
         }
     }
 

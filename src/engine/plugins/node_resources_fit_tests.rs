@@ -1,6 +1,6 @@
 use super::*;
-use crate::engine::testing::{only, scene};
-use crate::engine::{IncomingPod, Profile};
+use crate::engine::testing::{Scene, only, scene};
+use crate::engine::{Fix, IncomingPod, Profile};
 use crate::model::testing::{NodeBuilder, PodBuilder, container, node, pod};
 
 const GPU: &str = "example.com/gpu";
@@ -81,6 +81,27 @@ fn pod_level_requests_decide_the_filter_and_not_the_score() {
 }
 
 #[test]
+fn the_switch_lets_pod_level_requests_decide_the_score_too() {
+    // The public case: 8 of 16 cores are used on n, 1 of 4 on m; the pod asks for 3 and 12 Gi at pod level.
+    let nodes = [node("n").cpu("16").memory("64Gi"), node("m").cpu("4").memory("16Gi")];
+    let bound = [pod("a").cpu("8").memory("32Gi").on("n"), pod("b").cpu("1").memory("4Gi").on("m")];
+    let p = || pod("p").pod_level("cpu", "3").pod_level("memory", "12Gi");
+    let s = scene(nodes, bound);
+    let scores = |s: &Scene, p: PodBuilder| {
+        let v = s.decide(p);
+        ["n", "m"].map(|n| v.score(NAME, n))
+    };
+    let (before, fixed) = (s.clone(), s.profile(Profile::default().with_fix(Fix::PodLevelRequestInScore)));
+    assert_eq!(scores(&before, p()), [49, 72]);
+    assert_eq!(scores(&fixed, p()), [31, 0]);
+    // The defaults stand in only for what neither level names.
+    let cpu_only = || pod("p").pod_level("cpu", "3");
+    assert_eq!(scores(&fixed, cpu_only()), [(31 + 49) / 2, 73 / 2]);
+    // Without pod-level requests nothing changes.
+    assert_eq!(scores(&fixed, pod("p").cpu("2")), scores(&before, pod("p").cpu("2")));
+}
+
+#[test]
 fn a_wanted_resize_counts_until_it_is_found_infeasible() {
     let resized = || pod("a").cpu("4").container_in_force("cpu", "2", "2").on("n");
     let s = |p| scene([node("n").cpu("6")], [p]);
@@ -141,6 +162,7 @@ fn more_than_the_whole_node_is_unresolvable_and_less_is_not() {
     let numbers =
         Reason::InsufficientResource { resource: "cpu".into(), requested: 3000, free: 2000, allocatable: 4000 };
     assert_eq!(v.rejection("n").reasons[0], numbers);
+    assert_eq!(s().decide(pod("p").cpu("4")).refusal("n"), "NodeResourcesFit U: Insufficient cpu", "the whole node");
     // One that the node could never hold decides the code for all.
     let v = s().decide(pod("p").cpu("3").memory("1Ti"));
     assert_eq!(v.refusal("n"), "NodeResourcesFit UU: Insufficient cpu, Insufficient memory");

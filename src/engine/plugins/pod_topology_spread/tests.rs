@@ -219,6 +219,20 @@ fn pods_of_nodes_that_are_not_feasible_count_for_their_domain() {
 }
 
 #[test]
+fn nodes_outside_the_pods_affinity_lend_their_pods_only_where_affinity_is_ignored() {
+    let nodes =
+        vec![node("a1").zone("a"), node("a2").zone("a").label("pool", "x"), node("b1").zone("b").label("pool", "x")];
+    let s = scene(nodes, webs(&["a1", "a1"]));
+    let score = |policy, n| {
+        let mut constraint = soft(1, ZONE_LABEL, web());
+        constraint.node_affinity_policy = policy;
+        s.decide(new().node_selector("pool", "x").spread(constraint)).score(NAME, n)
+    };
+    assert_eq!((score(InclusionPolicy::Honor, "a2"), score(InclusionPolicy::Honor, "b1")), (200, 200));
+    assert_eq!((score(InclusionPolicy::Ignore, "a2"), score(InclusionPolicy::Ignore, "b1")), (0, 200));
+}
+
+#[test]
 fn the_hostname_key_counts_the_node_itself() {
     let v = scene(zones(), webs(&["a1", "a2", "a2"])).decide(new().spread(soft(1, HOSTNAME_LABEL, web())));
     // ln 5 = 1.609: raw 2, 3, 0.
