@@ -12,11 +12,7 @@ use serde_json::Value;
 
 /// Families whose scenarios need something that isn't there yet, and what.
 const NOT_YET: &[(&str, &str)] = &[
-    ("scheduling/everything", "inter-pod affinity"),
-    ("scheduling/large", "inter-pod affinity"),
     ("scheduling/nominated", "nominated pods"),
-    ("scheduling/podaffinity", "inter-pod affinity"),
-    ("scheduling/preempt-affinity", "inter-pod affinity"),
     ("scheduling/profile", "KubeSchedulerConfiguration"),
     ("scheduling/volumes", "volumes"),
 ];

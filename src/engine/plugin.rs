@@ -62,7 +62,7 @@ pub trait Plugin: fmt::Debug + Send + Sync {
     }
 
     /// The selector counts it will read for this pod: whoever owns the view may keep them (see `Writer::watch`).
-    fn count_keys(&self, _view: &View, _pod: &Pod) -> Vec<CountKey> {
+    fn count_keys(&self, _view: &View, _pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
         Vec::new()
     }
 }

@@ -89,3 +89,7 @@ impl NodeScore for Score {
         MAX_SCORE * (sum.min(self.max_threshold) - MIN_THRESHOLD) / (self.max_threshold - MIN_THRESHOLD)
     }
 }
+
+#[cfg(test)]
+#[path = "image_locality_tests.rs"]
+mod tests;

@@ -7,12 +7,13 @@ use smallvec::SmallVec;
 
 use crate::cluster::NodeRow;
 use crate::cluster::view::ResourceId;
+use crate::engine::fixes::Fix;
 use crate::engine::plugin::{
     Cycle, FilterPlugin, MAX_SCORE, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin,
 };
 use crate::engine::status::{Code, Reason, Rejection};
 use crate::model::Str;
-use crate::model::requests::Amounts;
+use crate::model::requests::{self, Amounts};
 use crate::model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, ResourceClass};
 
 const NAME: &str = "NodeResourcesFit";
@@ -153,7 +154,13 @@ fn offer(node: &NodeRow<'_>, id: Option<ResourceId>) -> (i64, i64) {
 
 impl ScorePlugin for NodeResourcesFit {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>, _feasible: &[NodeRow<'a>]) -> PreScore<'a> {
-        let requests = &cycle.pod.fit_score_requests;
+        let with_pod_level;
+        let requests = if cycle.profile.has_fix(Fix::PodLevelRequestInScore) {
+            with_pod_level = requests::for_fit_score_with_pod_level(cycle.pod.pod);
+            &with_pod_level
+        } else {
+            &cycle.pod.fit_score_requests
+        };
         let weighed = self.resources.iter().filter_map(|(name, weight)| {
             let request = requests.get(name);
             // A scalar that the pod doesn't ask for, or a resource that no node has, says nothing.
@@ -257,3 +264,7 @@ impl NodeResourcesFit {
         Arc::new(Self { strategy, resources, ..Self::default() })
     }
 }
+
+#[cfg(test)]
+#[path = "node_resources_fit_tests.rs"]
+mod tests;
