@@ -70,7 +70,7 @@ pub fn decide(
         return Ok(Decision::without_nodes(Outcome::NoNodes));
     }
     let cycle = Cycle { view, pod, profile };
-    let filtered = filter::run(&cycle, options.candidates, cancel)?;
+    let filtered = filter::run(&cycle, options.candidates, options.detail == Detail::Full, cancel)?;
     score::select(&cycle, filtered, options.detail, cancel)
 }
 

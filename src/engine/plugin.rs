@@ -87,6 +87,11 @@ pub enum PreFilter<'a> {
 pub trait NodeFilter: Send + Sync {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection>;
 
+    /// Whether [`Self::check`] passes, for callers that don't ask why not.
+    fn passes(&self, node: &NodeRow<'_>) -> bool {
+        self.check(node).is_ok()
+    }
+
     /// A pod was put on a node of the fork that is being judged (upstream's AddPod).
     fn pod_added(&mut self, _node: &NodeRow<'_>, _pod: &PodInfo) {}
 

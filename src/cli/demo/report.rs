@@ -80,7 +80,11 @@ impl Report {
         for (reason, count) in self.refusals_by_message() {
             writeln!(page, "         {count:>6}  {reason}")?;
         }
-        writeln!(page, "\nUtilisation (requested of allocatable)\n{}", super::super::schedule::trimmed(&self.utilisation()))?;
+        writeln!(
+            page,
+            "\nUtilisation (requested of allocatable)\n{}",
+            super::super::schedule::trimmed(&self.utilisation())
+        )?;
         writeln!(page, "\nSpeed, over gRPC on loopback")?;
         writeln!(
             page,
