@@ -16,7 +16,7 @@
 //! Promise: what a status says fits into the 8 KiB of headers that gRPC clients take by default; more would reach the
 //! client as another error altogether. Where mistakes are left out, the last violation counts them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tonic::{Code, Status};
@@ -44,13 +44,13 @@ pub(super) struct Problem {
     message: String,
     violations: Vec<FieldError>,
     retry: Option<Duration>,
-    metadata: HashMap<String, String>,
+    metadata: BTreeMap<String, String>,
 }
 
 impl Problem {
     fn new(code: Code, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, reason, message, violations: Vec::new(), retry: None, metadata: HashMap::new() }
+        Self { code, reason, message, violations: Vec::new(), retry: None, metadata: BTreeMap::new() }
     }
 
     fn with(mut self, key: &str, value: impl ToString) -> Self {
