@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::terms::Term;
 use crate::model::requests::{self, Amounts};
 use crate::model::{Pod, Str};
 
@@ -20,6 +21,8 @@ pub struct PodInfo {
     pub ports: SmallVec<[HostPort; 1]>,
     /// `spec.volumes[].persistentVolumeClaim` names; generic ephemeral volumes aren't counted here (spec 1.2).
     pub claims: SmallVec<[Str; 1]>,
+    /// Its affinity terms, those that can match something.
+    pub terms: Vec<Arc<Term>>,
 }
 
 /// A port of the node that a pod occupies.
@@ -75,6 +78,7 @@ impl PodInfo {
             non_zero: requests::non_zero_in_force(&pod),
             ports: host_ports(&pod),
             claims: claims.collect(),
+            terms: Term::of_pod(&pod),
             pod,
         }
     }

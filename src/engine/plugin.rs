@@ -62,7 +62,7 @@ pub trait Plugin: fmt::Debug + Send + Sync {
     }
 
     /// The selector counts it will read for this pod: whoever owns the view may keep them (see `Writer::watch`).
-    fn count_keys(&self, _view: &View, _pod: &Pod) -> Vec<CountKey> {
+    fn count_keys(&self, _view: &View, _pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
         Vec::new()
     }
 }
@@ -86,6 +86,11 @@ pub enum PreFilter<'a> {
 /// Judges nodes for one pod.
 pub trait NodeFilter: Send + Sync {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection>;
+
+    /// Whether [`Self::check`] passes, for callers that don't ask why not.
+    fn passes(&self, node: &NodeRow<'_>) -> bool {
+        self.check(node).is_ok()
+    }
 
     /// A pod was put on a node of the fork that is being judged (upstream's AddPod).
     fn pod_added(&mut self, _node: &NodeRow<'_>, _pod: &PodInfo) {}

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::plugin::Plugin;
 use super::plugins::{
-    ImageLocality, NodeAffinityPlugin, NodeName, NodePorts, NodeResourcesBalancedAllocation, NodeResourcesFit,
-    NodeUnschedulable, PodTopologySpread, SchedulingGates, TaintToleration,
+    ImageLocality, InterPodAffinity, NodeAffinityPlugin, NodeName, NodePorts, NodeResourcesBalancedAllocation,
+    NodeResourcesFit, NodeUnschedulable, PodTopologySpread, SchedulingGates, TaintToleration,
 };
 
 /// The plugins of the default profile in its order (spec section 3.1), with their score weights; 0 for those that score
@@ -20,6 +20,7 @@ pub fn default_plugins() -> Vec<(Arc<dyn Plugin>, i64)> {
         (Arc::new(NodePorts), 0),
         (Arc::new(NodeResourcesFit::default()), 1),
         (Arc::new(PodTopologySpread::default()), 2),
+        (Arc::new(InterPodAffinity::default()), 2),
         (Arc::new(NodeResourcesBalancedAllocation::default()), 1),
         (Arc::new(ImageLocality), 1),
     ]

@@ -66,6 +66,24 @@ pub enum Reason {
     TopologySpreadMissingLabel {
         topology_key: Str,
     },
+    /// The first required affinity term that finds no pod in the node's domain.
+    PodAffinity {
+        topology_key: Str,
+        /// The node's value of the key; None when it lacks the label.
+        domain: Option<Str>,
+    },
+    /// The first own anti-affinity term that finds pods in the node's domain, and how many.
+    PodAntiAffinity {
+        topology_key: Str,
+        domain: Str,
+        pods: i64,
+    },
+    /// Pods in the node's domain whose anti-affinity forbids this pod there; one with several such terms counts for each.
+    ExistingPodsAntiAffinity {
+        topology_key: Str,
+        domain: Str,
+        pods: i64,
+    },
     SchedulingGates(Vec<Str>),
     /// PreFilter left no node, or not this one: the plugins that narrowed the list, sorted.
     NotAmongNodesOf(Vec<&'static str>),
@@ -102,6 +120,11 @@ impl fmt::Display for Reason {
             Self::TopologySpread { .. } => f.write_str("node(s) didn't match pod topology spread constraints"),
             Self::TopologySpreadMissingLabel { .. } => {
                 f.write_str("node(s) didn't match pod topology spread constraints (missing required label)")
+            }
+            Self::PodAffinity { .. } => f.write_str("node(s) didn't match pod affinity rules"),
+            Self::PodAntiAffinity { .. } => f.write_str("node(s) didn't match pod anti-affinity rules"),
+            Self::ExistingPodsAntiAffinity { .. } => {
+                f.write_str("node(s) didn't satisfy existing pods anti-affinity rules")
             }
             Self::SchedulingGates(gates) => write!(f, "waiting for scheduling gates: [{}]", gates.join(" ")),
             Self::NotAmongNodesOf(plugins) => {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::profile::Profile;
-use crate::cluster::View;
 use crate::model::Pod;
 use crate::model::volume::VolumeSource;
 
@@ -12,10 +11,6 @@ use crate::model::volume::VolumeSource;
 pub enum Feature {
     /// The pod has `spec.resourceClaims` (dynamic resource allocation).
     DynamicResources,
-    /// The pod has pod affinity or anti-affinity.
-    InterPodAffinity,
-    /// Pods that are already bound have pod affinity or anti-affinity, which could apply to this one.
-    InterPodAffinityOfBoundPods,
     /// The pod has a volume that a volume plugin judges.
     Volumes,
 }
@@ -25,7 +20,6 @@ impl Feature {
     pub fn plugin(&self) -> &'static str {
         match self {
             Self::DynamicResources => "DynamicResources",
-            Self::InterPodAffinity | Self::InterPodAffinityOfBoundPods => "InterPodAffinity",
             Self::Volumes => "VolumeBinding",
         }
     }
@@ -35,28 +29,16 @@ impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::DynamicResources => "DynamicResources (the pod has resourceClaims)",
-            Self::InterPodAffinity => "InterPodAffinity (the pod has podAffinity or podAntiAffinity)",
-            Self::InterPodAffinityOfBoundPods => {
-                "InterPodAffinity (bound pods have podAffinity or podAntiAffinity that may apply to this pod)"
-            }
             Self::Volumes => "VolumeBinding (the pod has volumes that restrict its nodes)",
         })
     }
 }
 
 /// What this decision would need and nothing in the profile judges.
-pub(super) fn features(view: &View, pod: &Pod, profile: &Profile) -> Vec<Feature> {
+pub(super) fn features(pod: &Pod, profile: &Profile) -> Vec<Feature> {
     let mut features = Vec::new();
     if !pod.spec.resource_claims.is_empty() {
         features.push(Feature::DynamicResources);
-    }
-    if !profile.has("InterPodAffinity") {
-        if pod.has_pod_affinity() {
-            features.push(Feature::InterPodAffinity);
-        }
-        if view.nodes().any(|row| row.has_pods_with_affinity()) {
-            features.push(Feature::InterPodAffinityOfBoundPods);
-        }
     }
     if !profile.has("VolumeBinding") && pod.spec.volumes.iter().any(|v| restricts_nodes(&v.source)) {
         features.push(Feature::Volumes);

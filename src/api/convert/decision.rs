@@ -26,7 +26,8 @@ pub(in crate::api) fn request(request: pb::ScheduleRequest) -> Result<Request, S
     })
 }
 
-pub(in crate::api) fn response(answer: Answer) -> pb::ScheduleResponse {
+/// An answer as clients get it. Public for `berth schedule`, which shows local decisions as it shows a server's.
+pub fn response(answer: Answer) -> pb::ScheduleResponse {
     let mut response = pb::ScheduleResponse {
         outcome: outcome(answer.verdict.kind()).into(),
         previous_node: answer.previous_node.map(|node| node.to_string()).unwrap_or_default(),

@@ -79,14 +79,4 @@ impl<'v> NodeRow<'v> {
     pub fn ports(&self) -> &'v [HostPort] {
         self.chunk.ports[self.at].as_ref().map_or(&[], |ports| ports)
     }
-
-    /// Whether some pod here has pod affinity or anti-affinity.
-    pub fn has_pods_with_affinity(&self) -> bool {
-        self.chunk.with_affinity[self.at] > 0
-    }
-
-    /// Whether some pod here has required anti-affinity.
-    pub fn has_pods_with_anti_affinity(&self) -> bool {
-        self.chunk.with_anti_affinity[self.at] > 0
-    }
 }

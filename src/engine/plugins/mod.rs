@@ -1,6 +1,7 @@
 //! The plugins, one file each under its upstream name. Each states the rule it implements; their tests state the traps.
 
 mod image_locality;
+mod inter_pod_affinity;
 pub(crate) mod node_affinity;
 mod node_name;
 mod node_ports;
@@ -12,6 +13,7 @@ mod scheduling_gates;
 pub(crate) mod taint_toleration;
 
 pub use image_locality::ImageLocality;
+pub use inter_pod_affinity::InterPodAffinity;
 pub use node_affinity::NodeAffinityPlugin;
 pub use node_name::NodeName;
 pub use node_ports::NodePorts;
