@@ -11,6 +11,7 @@
 
 pub mod counts;
 pub mod pod_info;
+pub mod pod_volumes;
 pub mod readiness;
 pub mod reservation;
 pub mod store;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 pub use pod_info::PodInfo;
+pub use pod_volumes::VolumeBinding;
 pub use store::ObjectStore;
 pub use view::{NodeRow, Ordinal, View};
 pub use writer::Writer;

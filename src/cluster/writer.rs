@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::counts::CountKey;
 use super::pod_info::PodInfo;
+use super::pod_volumes::VolumeBinding;
 use super::readiness::Readiness;
 use super::reservation::{Reservation, Reservations};
 use super::store::{FILE_SOURCE, ObjectStore, Origin};
@@ -153,15 +154,16 @@ impl Writer {
         {
             self.forget_pod(&previous);
         }
+        let before = self.reservations.of_pod(&uid).map(|r| &r.pod).or_else(|| self.view.pod(&uid)).cloned();
         self.unbook(&uid);
         self.objects.put_pod(pod.clone(), origin);
         if pod.is_terminal() {
             self.reservations.remove(&uid);
         } else if let Some(info) = info {
             self.reservations.remove(&uid);
-            self.book(info);
+            self.book(keep_bindings(before.as_deref(), info));
         } else if let Some(node) = self.reservations.of_pod(&uid).map(|r| r.node().clone()) {
-            let info = Arc::new(PodInfo::on(pod, node));
+            let info = keep_bindings(before.as_deref(), Arc::new(PodInfo::on(pod, node)));
             self.reservations.replace_pod(&uid, info.clone());
             self.book(info);
         }
@@ -272,6 +274,20 @@ impl Writer {
         expires: Time,
         assumed: bool,
     ) -> Result<Reservation, WriteError> {
+        self.reserve_with(pod, node, Vec::new(), now, expires, assumed)
+    }
+
+    /// As [`Self::reserve`], and holds what the decision chose for the pod's claims against other pods, as long as the
+    /// reservation lives and then until the claims are seen bound or the pod is gone.
+    pub fn reserve_with(
+        &mut self,
+        pod: Arc<Pod>,
+        node: &Str,
+        bindings: Vec<VolumeBinding>,
+        now: Time,
+        expires: Time,
+        assumed: bool,
+    ) -> Result<Reservation, WriteError> {
         if let Some(known) = self.objects.pod(&pod.meta.uid) {
             if known.is_terminal() {
                 return Err(WriteError::Finished(known.meta.key()));
@@ -287,7 +303,7 @@ impl Writer {
         self.unbook(&uid);
         self.last_reservation += 1;
         let id = format!("{}-{}", self.incarnation, self.last_reservation).into();
-        let info = Arc::new(PodInfo::on(pod, node.clone()));
+        let info = Arc::new(PodInfo::on(pod, node.clone()).with_bindings(bindings));
         let reservation = Reservation { id, pod: info.clone(), created: now, expires, assumed };
         self.reservations.insert(reservation.clone());
         self.book(info);
@@ -366,6 +382,17 @@ impl Writer {
             self.view.drop_counts(&key);
             self.watched.remove(&key);
         }
+    }
+}
+
+/// A pod's new state with what was decided about its claims, if it is where that was decided for. The feed may show the
+/// pod bound before it shows its claims bound; until then nobody else may get their volumes.
+fn keep_bindings(before: Option<&PodInfo>, info: Arc<PodInfo>) -> Arc<PodInfo> {
+    match before {
+        Some(before) if before.node == info.node && !before.bindings().is_empty() => {
+            Arc::new(PodInfo::clone(&info).with_bindings(before.bindings().to_vec()))
+        }
+        _ => info,
     }
 }
 

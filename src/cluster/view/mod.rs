@@ -12,9 +12,12 @@ mod change_log;
 mod chunk;
 mod images;
 mod node_row;
+mod node_volumes;
 mod objects;
 mod resource_table;
 mod static_node;
+mod storage_index;
+mod volume_index;
 
 use std::sync::Arc;
 
@@ -24,16 +27,18 @@ pub use change_log::Changes;
 pub use chunk::CHUNK;
 pub use images::ImageTable;
 pub use node_row::NodeRow;
+pub use node_volumes::NodeVolumes;
 pub use objects::ObjectTable;
 pub use resource_table::{ResourceId, ResourceTable};
 pub use static_node::{StaticNode, name_hash};
+pub use volume_index::{VolumeIndex, volume_of_claim};
 
 use self::change_log::ChangeLog;
 use self::chunk::Chunk;
 use super::counts::{CountIndex, CountKey, NodeCounts};
 use super::pod_info::PodInfo;
 use crate::model::requests::Amounts;
-use crate::model::{Kind, Node, Object, Str};
+use crate::model::{Kind, Node, Object, ObjectRef, Str};
 
 /// A node's place in the columns. Reused after the node is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +73,7 @@ pub struct View {
     images: ImageTable,
     counts: CountIndex,
     objects: ObjectTable,
+    volumes: VolumeIndex,
     pod_nodes: HashMap<Str, Ordinal>,
     log: ChangeLog,
 }
@@ -156,7 +162,8 @@ impl View {
     /// Adds a node or replaces its object; its pods stay.
     pub fn upsert_node(&mut self, node: Arc<Node>) -> Option<Ordinal> {
         let name = node.meta.name.clone();
-        let ordinal = match self.ordinal(&name) {
+        let known = self.ordinal(&name);
+        let ordinal = match known {
             Some(ordinal) => ordinal,
             None => self.new_ordinal()?,
         };
@@ -178,6 +185,9 @@ impl View {
             chunk.set_allocatable(at, id, amount);
         }
         chunk.nodes[at] = Some(fixed);
+        if known.is_none() {
+            self.adopt_node_volumes(ordinal, &name);
+        }
         self.ordinals.insert(name, ordinal);
         self.log.push(self.revision, ordinal);
         Some(ordinal)
@@ -194,6 +204,7 @@ impl View {
         let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
         chunk.clear_allocatable(at);
         chunk.allowed_pods[at] = 0;
+        chunk.volumes[at] = None;
         if let Some(old) = chunk.nodes[at].take() {
             self.images.remove(&old.node);
         }
@@ -246,11 +257,14 @@ impl View {
     }
 
     pub fn set_object(&mut self, object: Object) {
+        let ObjectRef { kind, namespace, name, .. } = ObjectRef::of(&object);
         self.objects.insert(object);
+        self.refresh_volumes(kind, &namespace, &name);
     }
 
     pub fn remove_object(&mut self, kind: Kind, namespace: &Str, name: &Str) {
         self.objects.remove(kind, namespace, name);
+        self.refresh_volumes(kind, namespace, name);
     }
 
     /// Begins to keep the counts of a key: one walk over all pods, then each pod event keeps it current.
@@ -307,6 +321,7 @@ impl View {
         if pod.pod.has_required_anti_affinity() {
             chunk.with_anti_affinity[at] = chunk.with_anti_affinity[at].saturating_add_signed(sign);
         }
+        self.book_volumes(pod, ordinal, sign);
         self.counts.update(&pod.pod, ordinal, sign);
         self.log.push(self.revision, ordinal);
     }
@@ -314,3 +329,5 @@ impl View {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod volume_tests;
