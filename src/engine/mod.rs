@@ -16,6 +16,7 @@ pub mod registry;
 pub mod select;
 pub mod status;
 pub mod unsupported;
+pub mod volume_reason;
 
 mod filter;
 mod score;
@@ -36,6 +37,8 @@ pub enum EngineError {
     Cancelled(usize),
     #[error("plugin {plugin:?} returns an invalid score {score}, it should in the range of [0, 100] after normalizing")]
     InvalidScore { plugin: &'static str, score: i64 },
+    #[error("running PreFilter plugin {plugin:?}: {error}")]
+    PreFilter { plugin: &'static str, error: String },
 }
 
 /// How many nodes are evaluated between two looks at the cancel flag.
@@ -79,5 +82,7 @@ fn check_cancelled(cancel: &AtomicBool, done: usize) -> Result<(), EngineError> 
     Ok(())
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::volume_reason::VolumeReason;
 use crate::model::{Effect, Str};
 
 /// Upstream's status codes for a rejection.
@@ -66,6 +67,9 @@ pub enum Reason {
     TopologySpreadMissingLabel {
         topology_key: Str,
     },
+    Volume(VolumeReason),
+    /// Features that the pod needs and the node doesn't declare, sorted.
+    MissingFeatures(Vec<&'static str>),
     SchedulingGates(Vec<Str>),
     /// PreFilter left no node, or not this one: the plugins that narrowed the list, sorted.
     NotAmongNodesOf(Vec<&'static str>),
@@ -89,6 +93,8 @@ impl fmt::Display for Reason {
             Self::TopologySpreadMissingLabel { .. } => {
                 f.write_str("node(s) didn't match pod topology spread constraints (missing required label)")
             }
+            Self::Volume(reason) => reason.fmt(f),
+            Self::MissingFeatures(_) => f.write_str("node(s) didn't match Pod's required features"),
             Self::SchedulingGates(gates) => write!(f, "waiting for scheduling gates: [{}]", gates.join(" ")),
             Self::NotAmongNodesOf(plugins) => {
                 write!(f, "node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "))

@@ -5,7 +5,6 @@ use std::fmt;
 use super::profile::Profile;
 use crate::cluster::View;
 use crate::model::Pod;
-use crate::model::volume::VolumeSource;
 
 /// A feature that a decision would need.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,8 +15,6 @@ pub enum Feature {
     InterPodAffinity,
     /// Pods that are already bound have pod affinity or anti-affinity, which could apply to this one.
     InterPodAffinityOfBoundPods,
-    /// The pod has a volume that a volume plugin judges.
-    Volumes,
 }
 
 impl Feature {
@@ -26,7 +23,6 @@ impl Feature {
         match self {
             Self::DynamicResources => "DynamicResources",
             Self::InterPodAffinity | Self::InterPodAffinityOfBoundPods => "InterPodAffinity",
-            Self::Volumes => "VolumeBinding",
         }
     }
 }
@@ -39,7 +35,6 @@ impl fmt::Display for Feature {
             Self::InterPodAffinityOfBoundPods => {
                 "InterPodAffinity (bound pods have podAffinity or podAntiAffinity that may apply to this pod)"
             }
-            Self::Volumes => "VolumeBinding (the pod has volumes that restrict its nodes)",
         })
     }
 }
@@ -58,25 +53,5 @@ pub(super) fn features(view: &View, pod: &Pod, profile: &Profile) -> Vec<Feature
             features.push(Feature::InterPodAffinityOfBoundPods);
         }
     }
-    if !profile.has("VolumeBinding") && pod.spec.volumes.iter().any(|v| restricts_nodes(&v.source)) {
-        features.push(Feature::Volumes);
-    }
     features
-}
-
-fn restricts_nodes(source: &VolumeSource) -> bool {
-    match source {
-        VolumeSource::Image { .. } | VolumeSource::EmptyDir | VolumeSource::HostPath | VolumeSource::Other => false,
-        // An inline CSI volume isn't counted against any limit.
-        VolumeSource::Csi { .. } => false,
-        VolumeSource::PersistentVolumeClaim { .. }
-        | VolumeSource::Ephemeral
-        | VolumeSource::GcePersistentDisk { .. }
-        | VolumeSource::AwsElasticBlockStore { .. }
-        | VolumeSource::AzureDisk { .. }
-        | VolumeSource::Cinder { .. }
-        | VolumeSource::Portworx { .. }
-        | VolumeSource::Iscsi { .. }
-        | VolumeSource::Rbd { .. } => true,
-    }
 }
