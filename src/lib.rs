@@ -1,6 +1,9 @@
 //! Berth: scheduling decisions for Kubernetes. See README.md for the product and docs/ for its contracts.
 
 pub mod api;
+pub mod cli;
 pub mod cluster;
 pub mod engine;
+pub mod manifest;
 pub mod model;
+pub mod service;

@@ -1,1 +1,7 @@
-fn main() {}
+//! The `berth` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    berth::cli::run()
+}

@@ -28,8 +28,20 @@ pub struct Reservation {
     pub created: Time,
     /// A client doesn't bind after this.
     pub expires: Time,
-    /// Told by a client (`assume`) instead of decided here.
-    pub assumed: bool,
+    pub basis: Basis,
+}
+
+/// How a reservation came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Basis {
+    /// Decided here, for a request that may be repeated and then gets the same answer.
+    Decided {
+        profile: Str,
+        /// The only nodes that came into question, sorted; empty: all.
+        candidates: Vec<Str>,
+    },
+    /// Told by a client.
+    Assumed,
 }
 
 impl Reservation {
@@ -80,6 +92,12 @@ impl Reservations {
         let reservation = self.by_pod.remove(uid)?;
         self.pods.remove(&reservation.id);
         Some(reservation)
+    }
+
+    pub(super) fn renew(&mut self, uid: &str, expires: Time) -> Option<Reservation> {
+        let reservation = self.by_pod.get_mut(uid)?;
+        reservation.expires = expires;
+        Some(reservation.clone())
     }
 
     pub(super) fn replace_pod(&mut self, uid: &str, pod: Arc<PodInfo>) {

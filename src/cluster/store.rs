@@ -3,6 +3,7 @@
 //! Only the writer changes the store; anyone reads it, and gets `Arc`s out, never a guard. A read is consistent for one
 //! object; whoever needs several to agree works on a fork of the view.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dashmap::DashMap;
@@ -42,16 +43,21 @@ pub struct Stored<T> {
 
 type Map<K, V> = DashMap<K, V, FxBuildHasher>;
 
-/// Kind, namespace and name.
-type ObjectKey = (Kind, Str, Str);
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ObjectStore {
     nodes: Map<Str, Stored<Arc<Node>>>,
     /// By uid: a name may be reused while its old pod's deletion is still on the way.
     pods: Map<Str, Stored<Arc<Pod>>>,
     pod_uids: Map<(Str, Str), Str>,
-    others: Map<ObjectKey, Stored<Object>>,
+    /// The other kinds, each by namespace and name; every kind has its map from the start.
+    others: BTreeMap<Kind, Map<(Str, Str), Stored<Object>>>,
+}
+
+impl Default for ObjectStore {
+    fn default() -> Self {
+        let others = Kind::ALL.iter().map(|kind| (*kind, Map::default())).collect();
+        Self { nodes: Map::default(), pods: Map::default(), pod_uids: Map::default(), others }
+    }
 }
 
 impl ObjectStore {
@@ -69,7 +75,15 @@ impl ObjectStore {
     }
 
     pub fn other(&self, kind: Kind, namespace: &Str, name: &Str) -> Option<Object> {
-        self.others.get(&(kind, namespace.clone(), name.clone())).map(|entry| entry.object.clone())
+        self.others.get(&kind)?.get(&(namespace.clone(), name.clone())).map(|entry| entry.object.clone())
+    }
+
+    /// All objects of a kind other than nodes and pods, sorted by namespace and name.
+    pub fn others(&self, kind: Kind) -> Vec<Object> {
+        let entries = self.others.get(&kind).into_iter().flat_map(|map| map.iter());
+        let mut objects: Vec<Object> = entries.map(|entry| entry.object.clone()).collect();
+        objects.sort_by(|a, b| (&a.meta().namespace, &a.meta().name).cmp(&(&b.meta().namespace, &b.meta().name)));
+        objects
     }
 
     /// All pods, sorted by namespace, name and uid.
@@ -94,7 +108,7 @@ impl ObjectStore {
         match kind {
             Kind::Node => self.nodes.len(),
             Kind::Pod => self.pods.len(),
-            _ => self.others.iter().filter(|entry| entry.key().0 == kind).count(),
+            _ => self.others.get(&kind).map_or(0, Map::len),
         }
     }
 
@@ -122,12 +136,14 @@ impl ObjectStore {
 
     pub(super) fn put_other(&self, object: Object, origin: Origin) {
         let meta = object.meta();
-        let key = (object.kind(), meta.namespace.clone(), meta.name.clone());
-        self.others.insert(key, Stored { object, origin });
+        let key = (meta.namespace.clone(), meta.name.clone());
+        if let Some(map) = self.others.get(&object.kind()) {
+            map.insert(key, Stored { object, origin });
+        }
     }
 
     pub(super) fn take_other(&self, kind: Kind, namespace: &Str, name: &Str) -> Option<Object> {
-        self.others.remove(&(kind, namespace.clone(), name.clone())).map(|(_, stored)| stored.object)
+        self.others.get(&kind)?.remove(&(namespace.clone(), name.clone())).map(|(_, stored)| stored.object)
     }
 
     /// Objects of a kind whose origin passes, as keys to delete: uid for pods, else namespace and name.
@@ -142,8 +158,9 @@ impl ObjectStore {
                 picked.map(|e| (e.object.meta.namespace.clone(), e.object.meta.name.clone(), e.key().clone())).collect()
             }
             _ => {
-                let picked = self.others.iter().filter(|e| e.key().0 == kind && pick(&e.origin));
-                picked.map(|e| (e.key().1.clone(), e.key().2.clone(), e.object.meta().uid.clone())).collect()
+                let entries = self.others.get(&kind).into_iter().flat_map(|map| map.iter());
+                let picked = entries.filter(|e| pick(&e.origin));
+                picked.map(|e| (e.key().0.clone(), e.key().1.clone(), e.object.meta().uid.clone())).collect()
             }
         };
         keys.sort();

@@ -13,7 +13,7 @@ use super::counts::CountKey;
 use super::pod_info::PodInfo;
 use super::pod_volumes::VolumeBinding;
 use super::readiness::Readiness;
-use super::reservation::{Reservation, Reservations};
+use super::reservation::{Basis, Reservation, Reservations};
 use super::store::{FILE_SOURCE, ObjectStore, Origin};
 use super::view::View;
 use crate::model::{Kind, Object, ObjectRef, Pod, Str, Time};
@@ -57,6 +57,20 @@ pub enum PodState {
     Orphaned,
     /// Succeeded or Failed: takes no room.
     Finished,
+}
+
+/// What a reservation is asked for.
+#[derive(Debug, Clone)]
+pub struct Reserve {
+    pub pod: Arc<Pod>,
+    pub node: Str,
+    /// What was decided about the pod's claims. Empty: nothing, or what an earlier reservation on the node holds.
+    pub bindings: Vec<VolumeBinding>,
+    /// None: a new name.
+    pub id: Option<Str>,
+    pub now: Time,
+    pub expires: Time,
+    pub basis: Basis,
 }
 
 /// Why a change to one object was not made.
@@ -266,28 +280,10 @@ impl Writer {
     // --- reservations ---
 
     /// Takes room for a pod on a node, in place of an earlier reservation of the pod. The pod needn't have been fed.
-    pub fn reserve(
-        &mut self,
-        pod: Arc<Pod>,
-        node: &Str,
-        now: Time,
-        expires: Time,
-        assumed: bool,
-    ) -> Result<Reservation, WriteError> {
-        self.reserve_with(pod, node, Vec::new(), now, expires, assumed)
-    }
-
-    /// As [`Self::reserve`], and holds what the decision chose for the pod's claims against other pods, as long as the
-    /// reservation lives and then until the claims are seen bound or the pod is gone.
-    pub fn reserve_with(
-        &mut self,
-        pod: Arc<Pod>,
-        node: &Str,
-        bindings: Vec<VolumeBinding>,
-        now: Time,
-        expires: Time,
-        assumed: bool,
-    ) -> Result<Reservation, WriteError> {
+    /// `id` names it, when it had a name before (an `assume` after a restart). `bindings` are held against other pods as
+    /// long as the reservation lives, and then until the claims are seen bound or the pod is gone.
+    pub fn reserve(&mut self, ask: Reserve) -> Result<Reservation, WriteError> {
+        let Reserve { pod, node, bindings, id, now, expires, basis } = ask;
         if let Some(known) = self.objects.pod(&pod.meta.uid) {
             if known.is_terminal() {
                 return Err(WriteError::Finished(known.meta.key()));
@@ -296,18 +292,25 @@ impl Writer {
                 return Err(WriteError::BoundElsewhere { pod: known.meta.key(), node: known.spec.node_name.clone() });
             }
         }
-        if self.view.ordinal(node).is_none() {
-            return Err(WriteError::UnknownNode(node.clone()));
+        if self.view.ordinal(&node).is_none() {
+            return Err(WriteError::UnknownNode(node));
         }
         let uid = pod.meta.uid.clone();
+        let before = self.reservations.of_pod(&uid).map(|r| r.pod.clone());
         self.unbook(&uid);
         self.last_reservation += 1;
-        let id = format!("{}-{}", self.incarnation, self.last_reservation).into();
-        let info = Arc::new(PodInfo::on(pod, node.clone()).with_bindings(bindings));
-        let reservation = Reservation { id, pod: info.clone(), created: now, expires, assumed };
+        let id = id.unwrap_or_else(|| format!("{}-{}", self.incarnation, self.last_reservation).into());
+        let info = Arc::new(PodInfo::on(pod, node).with_bindings(bindings));
+        let info = if info.bindings().is_empty() { keep_bindings(before.as_deref(), info) } else { info };
+        let reservation = Reservation { id, pod: info.clone(), created: now, expires, basis };
         self.reservations.insert(reservation.clone());
         self.book(info);
         Ok(reservation)
+    }
+
+    /// Holds a pod's reservation longer; None when it has none.
+    pub fn renew(&mut self, uid: &str, expires: Time) -> Option<Reservation> {
+        self.reservations.renew(uid, expires)
     }
 
     /// Gives the room of a reservation back; false when there is none of this id.

@@ -28,7 +28,16 @@ fn state(cluster: &Cluster, uid: &str) -> Option<PodState> {
 }
 
 fn reserve(cluster: &Cluster, p: PodBuilder, node: &str) -> Result<Reservation, WriteError> {
-    cluster.writer().reserve(Arc::new(p.build()), &node.into(), Time(0), Time(10), false)
+    let ask = Reserve {
+        pod: Arc::new(p.build()),
+        node: node.into(),
+        bindings: Vec::new(),
+        id: None,
+        now: Time(0),
+        expires: Time(10),
+        basis: Basis::Assumed,
+    };
+    cluster.writer().reserve(ask)
 }
 
 const A: &str = "uid-default-a";

@@ -77,6 +77,21 @@ pub enum Reason {
     NoNodeOf(Vec<&'static str>),
 }
 
+impl Reason {
+    /// Whether both have the same text; the numbers may differ.
+    pub fn same_text(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::InsufficientResource { resource: a, .. }, Self::InsufficientResource { resource: b, .. }) => a == b,
+            (
+                Self::SchedulingGates(_) | Self::NotAmongNodesOf(_) | Self::NoNodeOf(_),
+                Self::SchedulingGates(_) | Self::NotAmongNodesOf(_) | Self::NoNodeOf(_),
+            ) => self == other,
+            (Self::Volume(a), Self::Volume(b)) => a.same_text(b),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -82,6 +82,14 @@ pub enum VolumeReason {
     },
 }
 
+impl VolumeReason {
+    /// Whether both have the same text; the names and numbers that it doesn't tell may differ.
+    pub fn same_text(&self, other: &Self) -> bool {
+        self == other
+            || (std::mem::discriminant(self) == std::mem::discriminant(other) && self.to_string() == other.to_string())
+    }
+}
+
 /// Kinds as upstream's error texts name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Resource {

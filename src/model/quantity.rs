@@ -64,7 +64,7 @@ impl Quantity {
             return self;
         }
         let whole = self.nanos - rest;
-        Self { nanos: whole + MILLI_IN_NANOS * rest.signum() }
+        Self { nanos: whole.saturating_add(MILLI_IN_NANOS * rest.signum()) }
     }
 
     pub fn is_zero(self) -> bool {
@@ -169,7 +169,7 @@ fn parse_suffix(suffix: &str) -> Result<Scale, QuantityError> {
     })
 }
 
-/// The number times its scale, in nanos, rounded up. Digits beyond what a u128 holds only decide the rounding.
+/// The number times its scale, in nanos, rounded up.
 fn magnitude_in_nanos(whole: &str, fraction: &str, scale: Scale) -> i128 {
     let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|b| b - b'0').collect();
     // Positions after the decimal point that the digits span.
@@ -183,15 +183,25 @@ fn magnitude_in_nanos(whole: &str, fraction: &str, scale: Scale) -> i128 {
     if digits.is_empty() {
         return 0;
     }
-    let (exponent, factor) = match scale {
-        Scale::Decimal(power) => (power.saturating_add(9).saturating_sub(point), 1u128),
-        Scale::Binary(power) => (9 - point, 1u128 << power),
+    let (mut exponent, factor) = match scale {
+        Scale::Decimal(power) => (power.saturating_add(9).saturating_sub(point), 1u64),
+        Scale::Binary(power) => (9 - point, 1u64 << power),
     };
-    let headroom = MAX_DIGITS - factor.to_string().len() + 1;
-    let (kept, dropped) = digits.split_at(digits.len().min(headroom));
-    let sticky = !dropped.is_empty();
-    let exponent = exponent.saturating_add(i64::try_from(dropped.len()).unwrap_or(i64::MAX));
-    let mantissa = kept.iter().fold(0u128, |n, d| n * 10 + u128::from(*d)).saturating_mul(factor);
+    let factor_digits = factor.ilog10() as usize;
+    let mut lost = false;
+    let mantissa = if digits.len() + factor_digits <= MAX_DIGITS {
+        to_number(&digits).saturating_mul(u128::from(factor))
+    } else {
+        // More digits than fit: multiply on paper and cut off what is finer than a nano, before making a number of it.
+        digits = times(&digits, factor);
+        if exponent < 0 {
+            let cut = usize::try_from(exponent.unsigned_abs()).unwrap_or(usize::MAX).min(digits.len());
+            let finer = digits.split_off(digits.len() - cut);
+            lost = finer.iter().any(|d| *d != 0);
+            exponent = 0;
+        }
+        to_number(&digits)
+    };
 
     let cap = match scale {
         // Upstream caps binary-suffix values at the largest i64; decimal ones saturate at what we can hold.
@@ -202,14 +212,34 @@ fn magnitude_in_nanos(whole: &str, fraction: &str, scale: Scale) -> i128 {
     let ten = 10u128.checked_pow(power);
     let nanos = match (exponent >= 0, ten) {
         (true, None) => u128::MAX,
-        (true, Some(ten)) => mantissa.saturating_mul(ten).saturating_add(u128::from(sticky)),
+        (true, Some(ten)) => mantissa.saturating_mul(ten).saturating_add(u128::from(lost)),
         (false, None) => 1,
-        (false, Some(ten)) => {
-            let rounds_up = mantissa % ten != 0 || sticky;
-            mantissa / ten + u128::from(rounds_up)
-        }
+        (false, Some(ten)) => mantissa / ten + u128::from(mantissa % ten != 0),
     };
     i128::try_from(nanos).unwrap_or(i128::MAX).min(cap)
+}
+
+/// The number that decimal digits spell; the largest one when there are too many.
+fn to_number(digits: &[u8]) -> u128 {
+    digits.iter().fold(0u128, |n, d| n.saturating_mul(10).saturating_add(u128::from(*d)))
+}
+
+/// Decimal digits times a factor.
+fn times(digits: &[u8], factor: u64) -> Vec<u8> {
+    let mut product = Vec::with_capacity(digits.len() + 20);
+    let mut carry = 0u128;
+    let mut push_last_digit = |n: u128| {
+        product.push(u8::try_from(n % 10).unwrap_or(0));
+        n / 10
+    };
+    for digit in digits.iter().rev() {
+        carry = push_last_digit(carry + u128::from(*digit) * u128::from(factor));
+    }
+    while carry > 0 {
+        carry = push_last_digit(carry);
+    }
+    product.reverse();
+    product
 }
 
 impl fmt::Display for Quantity {
@@ -271,6 +301,16 @@ mod tests {
     }
 
     #[test]
+    fn no_digit_is_lost_however_many_there_are() {
+        assert_eq!(q("1.44936563528164779561Ei").value(), 1_671_004_808_954_375_994);
+        assert_eq!(
+            q("123456789012345678901234567890.123456789").nanos(),
+            123_456_789_012_345_678_901_234_567_890_123_456_789
+        );
+        assert_eq!(q(&format!("0.5{}1Ki", "0".repeat(60))).value(), 513);
+    }
+
+    #[test]
     fn huge_values_saturate() {
         assert_eq!(q("16Ei").value(), i64::MAX);
         assert_eq!(q("1e99999").value(), i64::MAX);
@@ -306,5 +346,11 @@ mod tests {
         assert_eq!((q("0.4m") + q("0.4m")).milli_value(), 1);
         assert_eq!((q("0.4m").round_up_to_milli() + q("0.4m").round_up_to_milli()).milli_value(), 2);
         assert_eq!(q("1.0001").round_up_to_milli().milli_value(), 1001);
+    }
+
+    #[test]
+    fn the_largest_amounts_round_without_overflow() {
+        assert_eq!(q("1e99").round_up_to_milli().value(), i64::MAX);
+        assert_eq!(q("-1e99").round_up_to_milli().value(), i64::MIN);
     }
 }

@@ -107,6 +107,26 @@ struct Options {
 
 fn aggregate(pod: &Pod, options: Options) -> ResourceList {
     let infeasible = options.use_status && pod.status.resize_infeasible();
+    let mut total = containers(pod, infeasible, options);
+    if options.pod_level
+        && let Some(spec) = pod_level_requests(pod)
+    {
+        let in_force = pod_level_in_force(pod, spec, infeasible, options.use_status);
+        for name in spec.keys().filter(|n| is_pod_level(n)) {
+            total.insert(name.clone(), in_force.get(name).copied().unwrap_or_default());
+        }
+    }
+    add(&mut total, &pod.spec.overhead);
+    total
+}
+
+/// What the containers ask for together by their specs, without overhead and pod-level resources: what the API server takes
+/// for absent pod-level requests.
+pub fn of_containers(pod: &Pod) -> ResourceList {
+    containers(pod, false, Options { use_status: false, pod_level: false, defaults: Defaults::NONE })
+}
+
+fn containers(pod: &Pod, infeasible: bool, options: Options) -> ResourceList {
     let mut total = ResourceList::new();
     for container in &pod.spec.containers {
         add(&mut total, &effective(pod, container, false, infeasible, options));
@@ -125,15 +145,6 @@ fn aggregate(pod: &Pod, options: Options) -> ResourceList {
         }
     }
     raise(&mut total, &init_peak);
-    if options.pod_level
-        && let Some(spec) = pod_level_requests(pod)
-    {
-        let in_force = pod_level_in_force(pod, spec, infeasible, options.use_status);
-        for name in spec.keys().filter(|n| is_pod_level(n)) {
-            total.insert(name.clone(), in_force.get(name).copied().unwrap_or_default());
-        }
-    }
-    add(&mut total, &pod.spec.overhead);
     total
 }
 
@@ -143,7 +154,8 @@ fn pod_level_requests(pod: &Pod) -> Option<&ResourceList> {
     requests.keys().any(|n| is_pod_level(n)).then_some(requests)
 }
 
-fn is_pod_level(name: &str) -> bool {
+/// The names that pod-level resources support.
+pub fn is_pod_level(name: &str) -> bool {
     name == CPU || name == MEMORY || name.starts_with("hugepages-")
 }
 

@@ -190,6 +190,13 @@ impl View {
         &self.volumes
     }
 
+    /// Holds bindings on a fork without the pod that they were decided for.
+    pub fn hold(&mut self, bindings: &[VolumeBinding]) {
+        for binding in bindings {
+            self.volumes.hold(binding, 1);
+        }
+    }
+
     /// Adds (`sign` 1) or takes away (-1) what a pod's volumes are to its node and to other pods.
     pub(super) fn book_volumes(&mut self, pod: &PodInfo, ordinal: Ordinal, sign: i32) {
         for claim in &pod.claims {

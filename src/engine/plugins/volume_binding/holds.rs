@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::cluster::reservation::Reservation;
+use crate::cluster::reservation::{Basis, Reservation};
 use crate::cluster::store::Origin;
-use crate::cluster::writer::Prepared;
+use crate::cluster::writer::{Prepared, Reserve};
 use crate::cluster::{Cluster, VolumeBinding};
 use crate::engine::{Decision, IncomingPod, Options, Profile, decide, message};
 use crate::model::node::HOSTNAME_LABEL;
@@ -45,9 +45,16 @@ fn schedule(cluster: &Cluster, pod: PodBuilder) -> (Reservation, Vec<VolumeBindi
     let decision = dry_run(cluster, pod.clone());
     let node = decision.node().unwrap_or_else(|| panic!("{:?}", message::fit_message(&decision))).clone();
     let bindings = decision.bindings;
-    let pod = Arc::new(pod.build());
-    let reservation = cluster.writer().reserve_with(pod, &node, bindings.clone(), Time(0), Time(10), false).unwrap();
-    (reservation, bindings)
+    let ask = Reserve {
+        pod: Arc::new(pod.build()),
+        node,
+        bindings: bindings.clone(),
+        id: None,
+        now: Time(0),
+        expires: Time(10),
+        basis: Basis::Assumed,
+    };
+    (cluster.writer().reserve(ask).unwrap(), bindings)
 }
 
 fn volumes(bindings: &[VolumeBinding]) -> Vec<Option<String>> {

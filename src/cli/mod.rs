@@ -1,0 +1,52 @@
+//! The command line: one file a subcommand.
+//!
+//! Exit codes: 0 done (for `schedule`: placed), 1 failed, 2 wrong usage or input, 3 fits nowhere.
+
+mod answer;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Scheduling decisions for Kubernetes: where should this pod run, and if nowhere, why not?
+#[derive(Debug, Parser)]
+#[command(name = "berth", version, about, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Answer(answer::Args),
+}
+
+/// What a command ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done,
+    Failed,
+    Usage,
+    FitsNowhere,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::FitsNowhere => 3,
+        })
+    }
+}
+
+/// Runs the command that the arguments name.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let exit = match cli.command {
+        Command::Answer(args) => answer::run(&args),
+    };
+    exit.into()
+}

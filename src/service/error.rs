@@ -1,0 +1,61 @@
+//! Why a use case could not be carried out. `api/` turns each into a status code with details.
+
+use crate::engine::EngineError;
+use crate::model::{Kind, Str};
+
+pub use crate::manifest::FieldError;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServiceError {
+    /// Every mistake of the request.
+    #[error("invalid request: {}", list(.0))]
+    Invalid(Vec<FieldError>),
+    #[error("no {what} named {name:?}{}", suggestion(.known))]
+    NotFound {
+        what: &'static str,
+        name: String,
+        /// What there is, where the list is short.
+        known: Vec<Str>,
+    },
+    #[error("not ready: {}", waiting(.0))]
+    NotReady(Vec<Kind>),
+    #[error("revision {wanted} is not reached yet, the view is at {current}")]
+    RevisionNotReached { wanted: u64, current: u64 },
+    #[error("incarnation {named:?} is over, this is {current:?}; send snapshots and assumes again")]
+    OtherIncarnation { named: String, current: Str },
+    #[error("cancelled, or the deadline passed")]
+    Cancelled,
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl ServiceError {
+    pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Invalid(vec![FieldError { path: path.into(), message: message.into() }])
+    }
+}
+
+impl From<EngineError> for ServiceError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Cancelled(_) => Self::Cancelled,
+            EngineError::InvalidScore { .. } | EngineError::PreFilter { .. } => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+fn list(errors: &[FieldError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn suggestion(known: &[Str]) -> String {
+    if known.is_empty() { String::new() } else { format!(", there is {}", known.join(", ")) }
+}
+
+fn waiting(kinds: &[Kind]) -> String {
+    if kinds.is_empty() {
+        return "no node is known yet; feed nodes with UpdateNodes, or start with --cluster".to_owned();
+    }
+    let names: Vec<&str> = kinds.iter().map(|k| k.as_str()).collect();
+    format!("the first snapshot of {} has not ended yet", names.join(", "))
+}

@@ -1,0 +1,448 @@
+//! Where should this pod run: decide, and hold the room.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::recent::RecentDecision;
+use super::{Service, ServiceError, ViewInfo};
+use crate::cluster::readiness::Ready;
+use crate::cluster::reservation::{Basis, Reservation};
+use crate::cluster::writer::Reserve;
+use crate::cluster::{NodeRow, Ordinal, View, Writer};
+use crate::engine::{self, Decision, IncomingPod, Options, Outcome, Profile, Reason, Rejection, message};
+use crate::manifest::{self, Warning};
+use crate::model::{Pod, Str, Time};
+
+/// How long room is held unless the request says otherwise.
+pub const DEFAULT_TTL_SECS: i64 = 60;
+/// The bounds of a request's time to live, in seconds.
+pub const TTL_SECS: std::ops::RangeInclusive<i64> = 1..=3_600;
+
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub pod: Pod,
+    /// Remarks from reading the pod; the answer repeats them.
+    pub warnings: Vec<Warning>,
+    /// None: the pod's `schedulerName`.
+    pub profile: Option<String>,
+    /// Take no room.
+    pub dry_run: bool,
+    /// The only nodes to consider; empty: all.
+    pub candidates: Vec<String>,
+    /// In microseconds; None: [`DEFAULT_TTL_SECS`].
+    pub ttl_micros: Option<i64>,
+    pub min_revision: Option<u64>,
+    /// Empty: any.
+    pub incarnation: String,
+}
+
+impl Request {
+    pub fn new(pod: Pod) -> Self {
+        Self {
+            pod,
+            warnings: Vec::new(),
+            profile: None,
+            dry_run: false,
+            candidates: Vec::new(),
+            ttl_micros: None,
+            min_revision: None,
+            incarnation: String::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub verdict: Verdict,
+    pub pod: Arc<Pod>,
+    /// Where the pod's earlier reservation was, if this decision gave it up.
+    pub previous_node: Option<Str>,
+    /// `0/5 nodes are available: ...`; empty for a placed pod.
+    pub fit_message: String,
+    /// The whole text of upstream's event.
+    pub message: String,
+    /// Why nodes were excluded, most nodes first.
+    pub reasons: Vec<CountedReason>,
+    pub nodes_evaluated: usize,
+    pub feasible_nodes: usize,
+    pub profile: Str,
+    pub view: ViewInfo,
+    pub warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Placed {
+        node: Str,
+        score: i64,
+        /// None in a dry run.
+        reservation: Option<Held>,
+    },
+    Unschedulable,
+    AlreadyBound {
+        node: Str,
+    },
+    Gated,
+    /// The features that Berth can't judge.
+    Unsupported(Vec<String>),
+}
+
+/// What a client needs to know of its reservation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub id: Str,
+    pub node: Str,
+    pub created: Time,
+    pub expires: Time,
+}
+
+impl From<&Reservation> for Held {
+    fn from(r: &Reservation) -> Self {
+        Self { id: r.id.clone(), node: r.node().clone(), created: r.created, expires: r.expires }
+    }
+}
+
+/// A reason and how many nodes it excludes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedReason {
+    pub plugin: &'static str,
+    pub code: engine::Code,
+    pub nodes: usize,
+    /// The node that `reason`'s numbers are of: the one with the most room left, else the first by name.
+    pub example: Str,
+    pub reason: Reason,
+}
+
+impl Verdict {
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Placed { .. } => "placed",
+            Self::Unschedulable => "unschedulable",
+            Self::AlreadyBound { .. } => "already_bound",
+            Self::Gated => "gated",
+            Self::Unsupported(_) => "unsupported",
+        }
+    }
+
+    pub fn node(&self) -> Option<&Str> {
+        match self {
+            Self::Placed { node, .. } | Self::AlreadyBound { node } => Some(node),
+            Self::Unschedulable | Self::Gated | Self::Unsupported(_) => None,
+        }
+    }
+}
+
+impl Service {
+    /// Decides one pod and, unless it is a dry run, holds its room.
+    pub fn schedule(&self, request: Request, cancel: &AtomicBool) -> Result<Answer, ServiceError> {
+        let begun = std::time::Instant::now();
+        let dry_run = request.dry_run;
+        let answer = self.decide_and_reserve(request, cancel)?;
+        let meta = &answer.pod.meta;
+        self.recent.push(RecentDecision {
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            node: answer.verdict.node().cloned(),
+            outcome: answer.verdict.as_str(),
+            message: answer.message.clone(),
+            revision: answer.view.revision,
+            profile: answer.profile.clone(),
+            dry_run,
+            at: answer.view.now,
+            micros: u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX),
+        });
+        Ok(answer)
+    }
+
+    fn decide_and_reserve(&self, request: Request, cancel: &AtomicBool) -> Result<Answer, ServiceError> {
+        let Request { mut pod, mut warnings, dry_run, .. } = request;
+        manifest::apply_classes(&mut pod, &self.cluster, &mut warnings);
+        let ttl = request.ttl_micros.unwrap_or(DEFAULT_TTL_SECS * 1_000_000);
+        if !TTL_SECS.contains(&(ttl / 1_000_000)) || ttl > TTL_SECS.end() * 1_000_000 {
+            return Err(ServiceError::invalid("reservation_ttl", "must be between 1 s and 1 h"));
+        }
+        let profiles = self.profiles();
+        let profile = profiles.get(request.profile.as_deref().unwrap_or(&pod.spec.scheduler_name))?;
+        let pod = Arc::new(pod);
+
+        let mut writer = self.cluster.writer();
+        self.check_basis(&writer, &request.incarnation, request.min_revision)?;
+        let mut candidates = request.candidates;
+        candidates.sort();
+        candidates.dedup();
+        let mut work = Work {
+            service: self,
+            pod,
+            profile,
+            candidates: candidates.into_iter().map(Str::from).collect(),
+            warnings,
+            cancel,
+        };
+        if let Some(known) = self.cluster.objects().pod(&work.pod.meta.uid)
+            && known.is_bound()
+        {
+            let verdict = Verdict::AlreadyBound { node: known.spec.node_name.clone() };
+            let mut answer = work.answer_without_decision(verdict, self.view_info(&writer));
+            answer.message = format!("pod {} is already bound to node {}", known.meta.key(), known.spec.node_name);
+            return Ok(answer);
+        }
+        let keys = work.profile.count_keys(writer.view(), &work.pod);
+        writer.watch(keys);
+        if dry_run {
+            let mut fork = writer.view().clone();
+            let info = self.view_info(&writer);
+            drop(writer);
+            fork.remove_pod(&work.pod.meta.uid);
+            let decision = work.decide(&fork, None)?;
+            let reasons = counted_reasons(&fork, &decision);
+            return Ok(work.answer(&decision, reasons, info, None, None));
+        }
+        let now = self.now();
+        work.reserve(&mut writer, now, Time(now.0.saturating_add(ttl)))
+    }
+
+    /// Whether the request's idea of the cache agrees with it, and the cache with the cluster.
+    fn check_basis(&self, writer: &Writer, incarnation: &str, min: Option<u64>) -> Result<(), ServiceError> {
+        if !incarnation.is_empty() && *incarnation != **writer.incarnation() {
+            return Err(ServiceError::OtherIncarnation {
+                named: incarnation.to_owned(),
+                current: writer.incarnation().clone(),
+            });
+        }
+        if let Ready::Waiting { kinds } = writer.readiness().check(writer.view().node_count()) {
+            return Err(ServiceError::NotReady(kinds));
+        }
+        let current = writer.view().revision();
+        match min {
+            Some(wanted) if wanted > current => Err(ServiceError::RevisionNotReached { wanted, current }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a reservation back: whether it lived, and the revision at which its room is free.
+    pub fn release(&self, id: &str) -> (bool, u64) {
+        let mut writer = self.cluster.writer();
+        let released = writer.release(id);
+        if released {
+            writer.begin();
+        }
+        (released, writer.view().revision())
+    }
+}
+
+/// One request on its way.
+struct Work<'a> {
+    service: &'a Service,
+    pod: Arc<Pod>,
+    profile: Arc<Profile>,
+    candidates: Vec<Str>,
+    warnings: Vec<Warning>,
+    cancel: &'a AtomicBool,
+}
+
+impl Work<'_> {
+    fn decide(&self, view: &View, only: Option<Ordinal>) -> Result<Decision, ServiceError> {
+        let candidates: Vec<Ordinal> = match only {
+            Some(ordinal) => vec![ordinal],
+            None => self.candidate_ordinals(view)?,
+        };
+        let restricted = only.is_some() || !self.candidates.is_empty();
+        let options = Options { candidates: restricted.then_some(&*candidates), ..Options::default() };
+        Ok(engine::decide(view, &IncomingPod::new(&self.pod), &self.profile, &options, self.cancel)?)
+    }
+
+    fn candidate_ordinals(&self, view: &View) -> Result<Vec<Ordinal>, ServiceError> {
+        let find = |name: &Str| {
+            let missing = || ServiceError::NotFound { what: "node", name: name.to_string(), known: Vec::new() };
+            view.ordinal(name).ok_or_else(missing)
+        };
+        self.candidates.iter().map(find).collect()
+    }
+
+    /// Decides with the writer held and takes the room; an earlier reservation of the pod is kept while it still passes.
+    fn reserve(&mut self, writer: &mut Writer, now: Time, expires: Time) -> Result<Answer, ServiceError> {
+        let before = writer.reservations().of_pod(&self.pod.meta.uid).cloned();
+        let mut view_without_own;
+        let view = match &before {
+            None => writer.view(),
+            Some(_) => {
+                view_without_own = writer.view().clone();
+                view_without_own.remove_pod(&self.pod.meta.uid);
+                &view_without_own
+            }
+        };
+        if let Some(earlier) = &before
+            && self.asks_the_same(earlier)
+            && let Some(ordinal) = view.ordinal(earlier.node())
+        {
+            // Its claims keep the volumes that were decided for them while those will do: they may be half bound.
+            let held = earlier.pod.bindings();
+            let mut as_decided = view.clone();
+            as_decided.hold(held);
+            let again = self.decide(&as_decided, Some(ordinal))?;
+            if again.node().is_some() {
+                let renewed = if again.bindings == held {
+                    writer.renew(&self.pod.meta.uid, expires)
+                } else {
+                    writer.begin();
+                    let Reservation { id, created, basis, pod, .. } = earlier.clone();
+                    let (node, bindings) = (pod.node.clone(), again.bindings.clone());
+                    let pod = self.pod.clone();
+                    let ask = Reserve { pod, node, bindings, id: Some(id), now: created, expires, basis };
+                    Some(writer.reserve(ask).map_err(|e| ServiceError::Internal(e.to_string()))?)
+                };
+                let info = self.service.view_info(writer);
+                return Ok(self.answer(&again, Vec::new(), info, renewed.as_ref(), None));
+            }
+        }
+        let decision = self.decide(view, None)?;
+        let reasons = counted_reasons(view, &decision);
+        let chosen = decision.node().cloned();
+        let reservation = match chosen {
+            Some(node) => {
+                writer.begin();
+                let ask = Reserve {
+                    pod: self.pod.clone(),
+                    node,
+                    bindings: decision.bindings.clone(),
+                    id: None,
+                    now,
+                    expires,
+                    basis: Basis::Decided { profile: self.profile.name().clone(), candidates: self.candidates.clone() },
+                };
+                Some(writer.reserve(ask).map_err(|e| ServiceError::Internal(e.to_string()))?)
+            }
+            None => {
+                // The pod fits nowhere now, so the room it held is of no use to it.
+                if let Some(earlier) = &before {
+                    writer.begin();
+                    writer.release(&earlier.id);
+                }
+                None
+            }
+        };
+        let info = self.service.view_info(writer);
+        Ok(self.answer(&decision, reasons, info, reservation.as_ref(), before.map(|b| b.node().clone())))
+    }
+
+    fn asks_the_same(&self, earlier: &Reservation) -> bool {
+        let (old, new) = (&earlier.pod.pod, &self.pod);
+        let same_basis = match &earlier.basis {
+            Basis::Decided { profile, candidates } => {
+                *profile == *self.profile.name() && *candidates == self.candidates
+            }
+            Basis::Assumed => self.candidates.is_empty(),
+        };
+        same_basis && old.spec == new.spec && old.meta.labels == new.meta.labels
+    }
+
+    fn answer(
+        &self,
+        decision: &Decision,
+        reasons: Vec<CountedReason>,
+        info: ViewInfo,
+        reservation: Option<&Reservation>,
+        previous_node: Option<Str>,
+    ) -> Answer {
+        let verdict = match &decision.outcome {
+            Outcome::Placed { node, score, .. } => {
+                Verdict::Placed { node: node.clone(), score: *score, reservation: reservation.map(Held::from) }
+            }
+            Outcome::Unschedulable | Outcome::NoNodes => Verdict::Unschedulable,
+            Outcome::Gated(_) => Verdict::Gated,
+            Outcome::Unsupported(features) => Verdict::Unsupported(features.iter().map(ToString::to_string).collect()),
+        };
+        let fit_message = message::fit_message(decision).unwrap_or_default();
+        let message = match &verdict {
+            Verdict::Placed { node, .. } => {
+                format!("Successfully assigned {} to {node}", self.pod.meta.key())
+            }
+            _ => fit_message.clone(),
+        };
+        Answer {
+            verdict,
+            pod: self.pod.clone(),
+            previous_node,
+            fit_message,
+            message,
+            reasons,
+            nodes_evaluated: decision.evaluated,
+            feasible_nodes: decision.feasible.len(),
+            profile: self.profile.name().clone(),
+            view: info,
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    fn answer_without_decision(&self, verdict: Verdict, info: ViewInfo) -> Answer {
+        Answer {
+            verdict,
+            pod: self.pod.clone(),
+            previous_node: None,
+            fit_message: String::new(),
+            message: String::new(),
+            reasons: Vec::new(),
+            nodes_evaluated: 0,
+            feasible_nodes: 0,
+            profile: self.profile.name().clone(),
+            view: info,
+            warnings: self.warnings.clone(),
+        }
+    }
+}
+
+/// The reasons of a decision, counted by plugin and text.
+pub fn counted_reasons(view: &View, decision: &Decision) -> Vec<CountedReason> {
+    let mut counted: Vec<CountedReason> = Vec::new();
+    let mut count = |rejection: &Rejection, node: Option<NodeRow<'_>>, nodes: usize| {
+        let name = node.map(|n| n.name().clone()).unwrap_or_default();
+        for reason in &rejection.reasons {
+            let same = |c: &&mut CountedReason| {
+                c.plugin == rejection.plugin && c.code == rejection.code && c.reason.same_text(reason)
+            };
+            match counted.iter_mut().find(same) {
+                None => counted.push(CountedReason {
+                    plugin: rejection.plugin,
+                    code: rejection.code,
+                    nodes,
+                    example: name.clone(),
+                    reason: reason.clone(),
+                }),
+                Some(known) => {
+                    known.nodes += nodes;
+                    if is_better_example(reason, &name, known) {
+                        known.reason = reason.clone();
+                        known.example = name.clone();
+                    }
+                }
+            }
+        }
+    };
+    if let Some(rejection) = &decision.pre_filter {
+        count(rejection, None, decision.nodes);
+    }
+    for (ordinal, rejection) in &decision.rejected {
+        count(rejection, view.node(*ordinal), 1);
+    }
+    if let Some(absent) = &decision.absent
+        && decision.nodes > decision.evaluated
+    {
+        count(absent, None, decision.nodes - decision.evaluated);
+    }
+    if let Outcome::Gated(rejection) = &decision.outcome {
+        count(rejection, None, 0);
+    }
+    counted.sort_by(|a, b| {
+        (b.nodes, a.plugin, a.code, a.reason.to_string()).cmp(&(a.nodes, b.plugin, b.code, b.reason.to_string()))
+    });
+    counted
+}
+
+fn is_better_example(reason: &Reason, node: &Str, known: &CountedReason) -> bool {
+    let free = |r: &Reason| match r {
+        Reason::InsufficientResource { free, .. } => *free,
+        _ => 0,
+    };
+    (free(reason), std::cmp::Reverse(node)) > (free(&known.reason), std::cmp::Reverse(&known.example))
+}
