@@ -27,7 +27,7 @@ pub use change_log::Changes;
 pub use chunk::CHUNK;
 pub use images::ImageTable;
 pub use node_row::NodeRow;
-pub use node_volumes::NodeVolumes;
+pub use node_volumes::{DriverVolumes, NodeVolumes};
 pub use objects::ObjectTable;
 pub use resource_table::{ResourceId, ResourceTable};
 pub use static_node::{StaticNode, name_hash};

@@ -232,5 +232,5 @@ fn ephemeral_claims_are_used_but_not_referenced() {
     view.add_pod(Arc::new(PodInfo::bound(Arc::new(build(0, 1, &[1, 1], Some(0)).build()))));
     let references = |name: &str| view.volumes().claim_references(&("default".into(), name.into()));
     assert_eq!((references("p0-c0"), references("c1")), (0, 2));
-    assert_eq!(view.node_named("n1").unwrap().volumes().unwrap().count("d.example"), 1);
+    assert_eq!(view.node_named("n1").unwrap().volumes().unwrap().driver("d.example").unwrap().count(), 1);
 }

@@ -94,15 +94,17 @@ struct Driver {
 impl NodeFilter for Filter {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
         let Some(volumes) = node.volumes() else { return Ok(()) };
-        let Some(csi_node) = volumes.csi_node() else { return Ok(()) };
         for Driver { name, wanted } in &self.drivers {
-            // Of a driver that is listed twice the last limit holds.
-            let limits = csi_node.drivers.iter().rev().filter(|d| d.name == *name);
-            let Some(limit) = limits.filter_map(|d| d.count).next() else { continue };
-            let new = wanted.iter().filter(|id| !volumes.is_used_by_pods(id)).count();
-            let attached = volumes.count(name);
-            let limit = i64::from(limit);
-            if new > 0 && i64::try_from(attached + new).unwrap_or(i64::MAX) > limit {
+            let Some(driver) = volumes.driver(name) else { continue };
+            let Some(limit) = driver.limit().map(i64::from) else { continue };
+            let attached = driver.count();
+            let exceeds = |new: usize| i64::try_from(attached + new).unwrap_or(i64::MAX) > limit;
+            // Most nodes have room for all of them; only for the others it matters which are new.
+            if !exceeds(wanted.len()) {
+                continue;
+            }
+            let new = wanted.iter().filter(|id| !driver.is_used_by_pods(&id.handle)).count();
+            if new > 0 && exceeds(new) {
                 let reason = VolumeReason::TooManyVolumes { driver: name.clone(), limit, attached, new };
                 return Err(Rejection::resolvable(NAME, Reason::Volume(reason)));
             }
@@ -115,6 +117,7 @@ impl NodeFilter for Filter {
 mod tests {
     use super::*;
     use crate::cluster::View;
+    use crate::cluster::view::NodeVolumes;
     use crate::engine::Code;
     use crate::engine::testing::{feasible, prepared, refusal, view_of};
     use crate::model::testing::{PodBuilder, node, pod};
@@ -285,6 +288,7 @@ mod tests {
         all.push(delayed_class("wait", DRIVER).into());
         all.push(attachment("va", DRIVER, "n1", "pv2").into());
         all.push(attachment("vb", DRIVER, "n1", "pv0").into());
+        let count = |volumes: &NodeVolumes| volumes.driver(DRIVER).unwrap().count();
         let straight = view_of(vec![node("n1")], users(), all.clone());
         let mut late = view_of(vec![node("n1")], users(), vec![]);
         for object in all.iter().rev() {
@@ -302,18 +306,18 @@ mod tests {
         late.remove_node("n1");
         late.upsert_node(std::sync::Arc::new(node("n1").build()));
         let alone = late.node_named("n1").unwrap().volumes().cloned().unwrap();
-        assert_eq!(alone.count(DRIVER), 2, "attachments stay known while the node is away");
+        assert_eq!(count(&alone), 2, "attachments stay known while the node is away");
         for user in users() {
             late.add_pod(std::sync::Arc::new(crate::cluster::PodInfo::bound(std::sync::Arc::new(user.build()))));
         }
         let volumes = |view: &View| view.node_named("n1").unwrap().volumes().cloned();
         assert_eq!(volumes(&straight), volumes(&late));
-        assert_eq!(volumes(&late).unwrap().count(DRIVER), 4);
+        assert_eq!(count(&volumes(&late).unwrap()), 4);
         for uid in ["uid-default-a", "uid-default-b"] {
             late.remove_pod(uid);
         }
         assert_eq!(volumes(&late).unwrap(), alone);
         late.remove_object(Kind::VolumeAttachment, &"".into(), &"va".into());
-        assert_eq!(volumes(&late).unwrap().count(DRIVER), 1);
+        assert_eq!(count(&volumes(&late).unwrap()), 1);
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Candidates<'a> {
     reserved: Vec<&'a PersistentVolume>,
     /// The smallest first; of equal ones the first by name (upstream: any).
     free: Vec<&'a PersistentVolume>,
-    by_label: LabelIndex,
+    by_label: LabelIndex<'a>,
 }
 
 impl<'a> Candidates<'a> {

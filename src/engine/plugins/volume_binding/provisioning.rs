@@ -22,7 +22,7 @@ pub(super) struct Provisioning<'a> {
 /// Where there is room for the claim.
 struct Capacity<'a> {
     nodes: Vec<&'a LabelSelector>,
-    by_label: LabelIndex,
+    by_label: LabelIndex<'a>,
 }
 
 impl<'a> Provisioning<'a> {
