@@ -15,6 +15,9 @@ pub mod profiles;
 pub mod recent;
 pub mod schedule;
 
+#[cfg(test)]
+mod volume_tests;
+
 use std::sync::Arc;
 
 use parking_lot::RwLock;
