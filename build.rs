@@ -27,6 +27,8 @@ const PROTO_ROOT: &str = "proto";
 const PROTO_PACKAGE: &str = "berth/v1";
 /// Files whose messages are Kubernetes' own begin with this.
 const KUBERNETES_FILES: &str = "berth/v1/kubernetes";
+/// What turns messages into bytes and back.
+const CODEC: &str = "crate::api::codec::MessageCodec";
 /// True for values that a manifest would leave out; `src/api/pb.rs` defines it.
 const IS_DEFAULT: &str = "crate::api::pb::is_default";
 
@@ -45,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let descriptors = compiler.file_descriptor_set();
     // Ordered maps: answers and their JSON come out the same every time.
-    let builder = tonic_prost_build::configure().build_client(true).build_server(true).btree_map(".");
+    let builder = tonic_prost_build::configure().build_client(true).build_server(true).btree_map(".").codec_path(CODEC);
     serialize_manifests(builder, &descriptors).compile_fds(descriptors)?;
     Ok(())
 }

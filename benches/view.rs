@@ -28,7 +28,7 @@ fn view() -> View {
     }
     for i in 0..SELECTORS {
         let selector = selector(&[("app", &format!("app-{i}"))]);
-        view.keep_counts(CountKey { namespace: "default".into(), selector, terminating: false });
+        view.keep_counts(CountKey::in_namespace("default".into(), selector, false));
     }
     for i in 0..PODS {
         view.advance();

@@ -1,6 +1,7 @@
 //! Berth: scheduling decisions for Kubernetes. See README.md for the product and docs/ for its contracts.
 
 pub mod api;
+pub mod app;
 pub mod cli;
 pub mod cluster;
 pub mod engine;

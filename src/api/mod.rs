@@ -1,5 +1,25 @@
 //! The transport: tonic and prost, and nothing else. Handlers convert, call `service`, convert back.
 //!
-//! `tonic::Status` exists only here, and generated types reach no further than `http/` and `cli/`.
+//! - [`server`] binds an address and serves everything; tests and `berth demo` use it in process.
+//! - [`client`] connects to such a server; the command line uses it.
+//! - `feed`, `scheduler` and `inspect` are the services, `convert` holds their conversions, `error` the way from errors to
+//!   status codes, `layer` what goes for every call, `blocking` how work leaves the async threads.
+//!
+//! Promises: `tonic::Status` exists only here, and generated types reach no further than `http/` and `cli/`. No async thread
+//! works, or waits for the writer, for more than some hundred microseconds.
 
+mod blocking;
+pub mod client;
+pub mod codec;
+mod convert;
+mod error;
+mod feed;
+mod health;
+mod inspect;
+mod layer;
 pub mod pb;
+mod replies;
+mod scheduler;
+pub mod server;
+
+pub use convert::decision::response as schedule_response;

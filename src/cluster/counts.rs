@@ -1,38 +1,64 @@
 //! How many pods on each node match a selector: the index behind topology spreading and inter-pod affinity.
 //!
-//! A count is named by a [`CountKey`] and, once asked for, kept current with every pod that comes or goes; decisions then
-//! read a number per node instead of walking its pods. Which keys are kept is the writer's business (see
-//! `Writer::watch`); a key that isn't kept is counted by walking, with the same result.
+//! A count is named by a [`CountKey`] and, once asked for, kept current with every pod that comes or goes and with every
+//! change of a namespace's labels; decisions then read a number per node instead of walking its pods. Which keys are kept
+//! is the writer's business (see `Writer::watch`); a key that isn't kept is counted by walking, with the same result.
+//! [`Counter`] reads either.
 
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdSet};
 
 use super::pod_info::PodInfo;
-use super::view::{CHUNK, Ordinal};
-use crate::model::selector::Operator;
+use super::pod_set::{Namespaces, PodSet, PodSetIndex};
+use super::view::{CHUNK, NodeRow, ObjectTable, Ordinal, View};
 use crate::model::{LabelSelector, Labels, Pod, Str};
 
 /// Which pods are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CountKey {
-    /// Pods of this namespace only.
-    pub namespace: Str,
-    pub selector: LabelSelector,
+    /// A pod must be in all of these. Sorted, without repeats, never empty.
+    sets: Vec<PodSet>,
     /// Whether terminating pods count (they do for affinity, not for spreading).
-    pub terminating: bool,
+    terminating: bool,
 }
 
 impl CountKey {
-    pub fn matches(&self, pod: &Pod) -> bool {
-        (self.terminating || !pod.meta.is_terminating())
-            && self.namespace == pod.meta.namespace
-            && self.selector.matches(&pod.meta.labels)
+    pub fn new(set: PodSet, terminating: bool) -> Self {
+        Self { sets: vec![set], terminating }
+    }
+
+    /// The pods that are in every one of these sets; None without any set.
+    pub fn all_of(mut sets: Vec<PodSet>, terminating: bool) -> Option<Self> {
+        sets.sort();
+        sets.dedup();
+        (!sets.is_empty()).then_some(Self { sets, terminating })
+    }
+
+    /// The pods of one namespace that a selector selects.
+    pub fn in_namespace(namespace: Str, selector: LabelSelector, terminating: bool) -> Self {
+        Self::new(PodSet { namespaces: Namespaces::one(namespace), selector }, terminating)
+    }
+
+    pub fn matches(&self, pod: &Pod, objects: &ObjectTable) -> bool {
+        (self.terminating || !pod.meta.is_terminating()) && self.sets.iter().all(|set| set.matches(pod, objects))
     }
 
     /// Counts by walking a node's pods: the definition.
-    pub fn count(&self, pods: &[Arc<PodInfo>]) -> u32 {
-        u32::try_from(pods.iter().filter(|p| self.matches(&p.pod)).count()).unwrap_or(u32::MAX)
+    pub fn count(&self, pods: &[Arc<PodInfo>], objects: &ObjectTable) -> u32 {
+        u32::try_from(pods.iter().filter(|p| self.matches(&p.pod, objects)).count()).unwrap_or(u32::MAX)
+    }
+
+    /// The only namespaces that counted pods can be in, where names alone tell.
+    pub(super) fn namespaces(&self) -> Option<&[Str]> {
+        self.sets.iter().find_map(|set| set.namespaces.by_name_only())
+    }
+
+    /// Whether namespace labels play a part.
+    fn reads_namespace_labels(&self) -> bool {
+        self.sets.iter().any(
+            |set| matches!(&set.namespaces, Namespaces::Some { selector, .. } if *selector != LabelSelector::Nothing),
+        )
     }
 }
 
@@ -53,6 +79,12 @@ impl NodeCounts {
         self.total
     }
 
+    /// Nodes that have some, by ordinal.
+    pub fn iter(&self) -> impl Iterator<Item = (Ordinal, u32)> {
+        let cells = self.chunks.iter().flat_map(|chunk| chunk.iter().copied()).enumerate();
+        cells.filter(|(_, count)| *count > 0).filter_map(|(i, count)| Some((Ordinal::new(i)?, count)))
+    }
+
     fn add(&mut self, ordinal: Ordinal, delta: i32) {
         if self.chunks.len() <= ordinal.chunk() {
             self.chunks.resize_with(ordinal.chunk() + 1, || Arc::new([0; CHUNK]));
@@ -63,26 +95,44 @@ impl NodeCounts {
     }
 }
 
-/// All counts that are kept, found by the labels that a pod must have to matter to them.
-#[derive(Debug, Clone, Default)]
-pub struct CountIndex {
-    counts: HashMap<CountKey, Arc<NodeCounts>>,
-    /// Keys whose selector asks for one of a few values of a label, by one such label pair each: a pod with other values
-    /// can't match them.
-    by_pair: HashMap<(Str, Str), OrdSet<CountKey>>,
-    /// Keys without such a requirement, by namespace.
-    by_namespace: HashMap<Str, OrdSet<CountKey>>,
+/// Reads the counts of a key: the kept ones, or by walking pods where the key isn't kept.
+#[derive(Debug)]
+pub struct Counter<'v> {
+    view: &'v View,
+    key: CountKey,
+    kept: Option<&'v NodeCounts>,
 }
 
-/// The label pairs of which a matching pod must have one: the In requirement with the fewest values.
-fn deciding_pairs(selector: &LabelSelector) -> Option<Vec<(Str, Str)>> {
-    let LabelSelector::Requirements(list) = selector else { return None };
-    let fewest = list.iter().filter_map(|r| match &r.op {
-        Operator::In(values) => Some((&r.key, values)),
-        _ => None,
-    });
-    let (key, values) = fewest.min_by_key(|(_, values)| values.len())?;
-    Some(values.iter().map(|v| (key.clone(), v.clone())).collect())
+impl<'v> Counter<'v> {
+    pub(super) fn new(view: &'v View, key: CountKey) -> Self {
+        Self { view, kept: view.kept_counts(&key), key }
+    }
+
+    /// How many pods are counted on a node of the counter's view.
+    pub fn count(&self, node: &NodeRow<'_>) -> u32 {
+        match self.kept {
+            Some(kept) => kept.get(node.ordinal()),
+            None => self.key.count(node.pods(), self.view.objects()),
+        }
+    }
+
+    /// Nodes on which some are counted, by ordinal.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeRow<'v>, u32)> {
+        let kept = self.kept.into_iter().flat_map(NodeCounts::iter);
+        let kept = kept.filter_map(|(ordinal, count)| Some((self.view.node(ordinal)?, count)));
+        let walk = self.kept.is_none().then(|| self.view.nodes()).into_iter().flatten();
+        let walked = walk.map(|row| (row, self.key.count(row.pods(), self.view.objects())));
+        kept.chain(walked.filter(|(_, count)| *count > 0))
+    }
+}
+
+/// All counts that are kept.
+#[derive(Debug, Clone, Default)]
+pub struct CountIndex {
+    counts: HashMap<Arc<CountKey>, Arc<NodeCounts>>,
+    by_pod: PodSetIndex<Arc<CountKey>>,
+    /// Those whose counts a change of a namespace's labels can change.
+    by_namespace_label: OrdSet<Arc<CountKey>>,
 }
 
 impl CountIndex {
@@ -104,67 +154,44 @@ impl CountIndex {
         for (ordinal, count) in nodes.filter(|(_, count)| *count > 0) {
             counts.add(ordinal, i32::try_from(count).unwrap_or(i32::MAX));
         }
-        match deciding_pairs(&key.selector) {
-            Some(pairs) => {
-                for pair in pairs {
-                    self.by_pair.entry(pair).or_default().insert(key.clone());
-                }
-            }
-            None => {
-                self.by_namespace.entry(key.namespace.clone()).or_default().insert(key.clone());
-            }
+        let key = Arc::new(key);
+        if let Some(set) = PodSet::narrowest(&key.sets) {
+            self.by_pod.insert(set, &key);
+        }
+        if key.reads_namespace_labels() {
+            self.by_namespace_label.insert(key.clone());
         }
         self.counts.insert(key, Arc::new(counts));
     }
 
     /// Stops keeping a key.
     pub(super) fn remove(&mut self, key: &CountKey) {
-        if self.counts.remove(key).is_none() {
-            return;
+        let Some((key, _)) = self.counts.remove_with_key(key) else { return };
+        if let Some(set) = PodSet::narrowest(&key.sets) {
+            self.by_pod.remove(set, &key);
         }
-        for pair in deciding_pairs(&key.selector).unwrap_or_default() {
-            if let Some(keys) = self.by_pair.get_mut(&pair) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_pair.remove(&pair);
-                }
-            }
-        }
-        if let Some(keys) = self.by_namespace.get_mut(&key.namespace) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_namespace.remove(&key.namespace);
-            }
-        }
+        self.by_namespace_label.remove(&key);
     }
 
     /// A pod came to a node (`delta` 1) or left it (-1).
-    pub(super) fn update(&mut self, pod: &Pod, ordinal: Ordinal, delta: i32) {
-        if self.counts.is_empty() {
-            return;
-        }
-        for key in self.candidates(pod) {
-            if key.matches(pod)
-                && let Some(counts) = self.counts.get_mut(&key)
-            {
-                Arc::make_mut(counts).add(ordinal, delta);
-            }
+    pub(super) fn update(&mut self, pod: &Pod, objects: &ObjectTable, ordinal: Ordinal, delta: i32) {
+        for key in self.by_pod.candidates(pod) {
+            self.update_key(&key, pod, objects, ordinal, delta);
         }
     }
 
-    fn candidates(&self, pod: &Pod) -> Vec<CountKey> {
-        let labels: &Labels = &pod.meta.labels;
-        let mut keys: Vec<CountKey> = Vec::new();
-        if !self.by_pair.is_empty() {
-            for (key, value) in labels.iter() {
-                if let Some(found) = self.by_pair.get(&(key.clone(), value.clone())) {
-                    keys.extend(found.iter().cloned());
-                }
-            }
+    /// The same for one key only.
+    pub(super) fn update_key(&mut self, key: &CountKey, pod: &Pod, objects: &ObjectTable, at: Ordinal, delta: i32) {
+        if key.matches(pod, objects)
+            && let Some(counts) = self.counts.get_mut(key)
+        {
+            Arc::make_mut(counts).add(at, delta);
         }
-        if let Some(found) = self.by_namespace.get(&pod.meta.namespace) {
-            keys.extend(found.iter().cloned());
-        }
-        keys
+    }
+
+    /// Keys that count other pods of a namespace once its labels change from `before` to `after`.
+    pub(super) fn depending_on(&self, namespace: &Str, before: &Labels, after: &Labels) -> Vec<Arc<CountKey>> {
+        let keys = self.by_namespace_label.iter();
+        keys.filter(|key| key.sets.iter().any(|set| set.depends_on(namespace, before, after))).cloned().collect()
     }
 }

@@ -10,11 +10,14 @@
 //! Promises: no map guard leaves this module, nothing here is async, and nothing here knows of gRPC.
 
 pub mod counts;
+pub mod node_tally;
 pub mod pod_info;
+pub mod pod_set;
 pub mod pod_volumes;
 pub mod readiness;
 pub mod reservation;
 pub mod store;
+pub mod terms;
 pub mod view;
 pub mod writer;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::pod_volumes::{PodVolumes, VolumeBinding};
+use super::terms::Term;
 use crate::model::requests::{self, Amounts};
 use crate::model::{Pod, Str};
 
@@ -23,6 +24,8 @@ pub struct PodInfo {
     pub claims: SmallVec<[Str; 1]>,
     /// Its other volumes that matter to anybody else; None for most pods.
     pub volumes: Option<Box<PodVolumes>>,
+    /// Its affinity terms, those that can match something.
+    pub terms: Vec<Arc<Term>>,
 }
 
 /// A port of the node that a pod occupies.
@@ -79,6 +82,7 @@ impl PodInfo {
             ports: host_ports(&pod),
             claims: claims.collect(),
             volumes: PodVolumes::of(&pod),
+            terms: Term::of_pod(&pod),
             pod,
         }
     }

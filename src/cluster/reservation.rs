@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use imbl::HashMap;
 
 use super::pod_info::PodInfo;
 use crate::model::{Str, Time};
@@ -50,11 +50,11 @@ impl Reservation {
     }
 }
 
-/// All live reservations, one a pod at most.
-#[derive(Debug, Default)]
+/// All live reservations, one a pod at most. Cloning is as cheap as forking a view.
+#[derive(Debug, Clone, Default)]
 pub struct Reservations {
-    by_pod: FxHashMap<Str, Reservation>,
-    pods: FxHashMap<Str, Str>,
+    by_pod: HashMap<Str, Reservation>,
+    pods: HashMap<Str, Str>,
 }
 
 impl Reservations {
@@ -72,6 +72,11 @@ impl Reservations {
 
     pub fn is_empty(&self) -> bool {
         self.by_pod.is_empty()
+    }
+
+    /// All of them, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Reservation> {
+        self.by_pod.values()
     }
 
     /// All of them, oldest first.

@@ -86,9 +86,14 @@ impl ObjectStore {
         objects
     }
 
+    /// All pods in no particular order, for callers that sort a part of them themselves.
+    pub fn pods_unsorted(&self) -> Vec<Arc<Pod>> {
+        self.pods.iter().map(|entry| entry.object.clone()).collect()
+    }
+
     /// All pods, sorted by namespace, name and uid.
     pub fn pods(&self) -> Vec<Arc<Pod>> {
-        let mut pods: Vec<Arc<Pod>> = self.pods.iter().map(|entry| entry.object.clone()).collect();
+        let mut pods = self.pods_unsorted();
         pods.sort_by(|a, b| {
             let key = |p: &Pod| (p.meta.namespace.clone(), p.meta.name.clone(), p.meta.uid.clone());
             key(a).cmp(&key(b))

@@ -59,6 +59,26 @@ pub enum PodState {
     Finished,
 }
 
+impl PodState {
+    pub const ALL: [PodState; 5] = [Self::Pending, Self::Reserved, Self::Bound, Self::Orphaned, Self::Finished];
+
+    /// Where a pod stands in a view and with these reservations.
+    pub fn of(pod: &Pod, view: &View, reservations: &Reservations) -> Self {
+        let uid = &pod.meta.uid;
+        if reservations.of_pod(uid).is_some() {
+            Self::Reserved
+        } else if pod.is_terminal() {
+            Self::Finished
+        } else if !pod.is_bound() {
+            Self::Pending
+        } else if view.pod(uid).is_some() {
+            Self::Bound
+        } else {
+            Self::Orphaned
+        }
+    }
+}
+
 /// What a reservation is asked for.
 #[derive(Debug, Clone)]
 pub struct Reserve {
@@ -263,18 +283,7 @@ impl Writer {
     }
 
     pub fn pod_state(&self, pod: &Pod) -> PodState {
-        let uid = &pod.meta.uid;
-        if self.reservations.of_pod(uid).is_some() {
-            PodState::Reserved
-        } else if pod.is_terminal() {
-            PodState::Finished
-        } else if !pod.is_bound() {
-            PodState::Pending
-        } else if self.view.pod(uid).is_some() {
-            PodState::Bound
-        } else {
-            PodState::Orphaned
-        }
+        PodState::of(pod, &self.view, &self.reservations)
     }
 
     // --- reservations ---

@@ -163,7 +163,7 @@ fn kept_counts_are_bounded() {
         let selector = crate::model::testing::selector(&[("app", &i.to_string())]);
         let mut writer = cluster.writer();
         writer.begin();
-        writer.watch([CountKey { namespace: "default".into(), selector, terminating: false }]);
+        writer.watch([CountKey::in_namespace("default".into(), selector, false)]);
     }
     assert!(cluster.fork().kept_keys() <= MAX_KEPT_COUNTS);
     assert!(cluster.fork().kept_keys() >= MAX_KEPT_COUNTS / 2);

@@ -67,9 +67,12 @@ fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError> {
     Ok(prepared)
 }
 
+/// Filters the nodes. Refusals are worked out if `explain` says so or if no node passes; a placed pod's caller asks for
+/// none, and making thousands of them would cost more than the filters themselves.
 pub(super) fn run<'a>(
     cycle: &Cycle<'a>,
     candidates: Option<&[Ordinal]>,
+    explain: bool,
     cancel: &AtomicBool,
 ) -> Result<Filtered<'a>, EngineError> {
     let nodes = candidates.map_or(cycle.view.node_count(), <[Ordinal]>::len);
@@ -79,32 +82,58 @@ pub(super) fn run<'a>(
         evaluated: 0,
         feasible: Vec::new(),
         rejected: Vec::new(),
-        pre_filter: prepared.rejection,
+        pre_filter: prepared.rejection.clone(),
         absent: None,
         filters: Vec::new(),
     };
     if filtered.pre_filter.is_some() {
         return Ok(filtered);
     }
-    let mut check = |node: NodeRow<'a>| {
-        check_cancelled(cancel, filtered.evaluated)?;
-        filtered.evaluated += 1;
-        match prepared.filters.iter().try_for_each(|filter| filter.check(&node)) {
-            Ok(()) => filtered.feasible.push(node),
-            Err(rejection) => filtered.rejected.push((node.ordinal(), rejection)),
-        }
-        Ok(())
-    };
-    match (&prepared.only, candidates) {
-        (None, None) => cycle.view.nodes().try_for_each(&mut check)?,
-        (None, Some(list)) => list.iter().filter_map(|o| cycle.view.node(*o)).try_for_each(&mut check)?,
-        (Some((names, plugins)), _) => {
-            let rows = names.iter().filter_map(|name| cycle.view.node_named(name));
-            rows.filter(|row| candidates.is_none_or(|c| c.contains(&row.ordinal()))).try_for_each(&mut check)?;
-            let narrowing = plugins.first().copied().unwrap_or_default();
-            filtered.absent = Some(Rejection::unresolvable(narrowing, Reason::NotAmongNodesOf(plugins.clone())));
-        }
+    if !explain {
+        filtered.evaluated = visit(cycle, &prepared, candidates, cancel, |node| {
+            if prepared.filters.iter().all(|filter| filter.passes(&node)) {
+                filtered.feasible.push(node);
+            }
+        })?;
+    }
+    if filtered.feasible.is_empty() {
+        filtered.evaluated = visit(cycle, &prepared, candidates, cancel, |node| {
+            match prepared.filters.iter().try_for_each(|filter| filter.check(&node)) {
+                Ok(()) => filtered.feasible.push(node),
+                Err(rejection) => filtered.rejected.push((node.ordinal(), rejection)),
+            }
+        })?;
+    }
+    if let Some((_, plugins)) = &prepared.only {
+        let narrowing = plugins.first().copied().unwrap_or_default();
+        filtered.absent = Some(Rejection::unresolvable(narrowing, Reason::NotAmongNodesOf(plugins.clone())));
     }
     filtered.filters = prepared.filters;
     Ok(filtered)
+}
+
+/// Shows every node that comes into question to `judge`; how many there were.
+fn visit<'a>(
+    cycle: &Cycle<'a>,
+    prepared: &Prepared<'a>,
+    candidates: Option<&[Ordinal]>,
+    cancel: &AtomicBool,
+    mut judge: impl FnMut(NodeRow<'a>),
+) -> Result<usize, EngineError> {
+    let mut seen = 0;
+    let mut each = |node: NodeRow<'a>| {
+        check_cancelled(cancel, seen)?;
+        seen += 1;
+        judge(node);
+        Ok(())
+    };
+    match (&prepared.only, candidates) {
+        (None, None) => cycle.view.nodes().try_for_each(&mut each)?,
+        (None, Some(list)) => list.iter().filter_map(|o| cycle.view.node(*o)).try_for_each(&mut each)?,
+        (Some((names, _)), _) => {
+            let rows = names.iter().filter_map(|name| cycle.view.node_named(name));
+            rows.filter(|row| candidates.is_none_or(|c| c.contains(&row.ordinal()))).try_for_each(&mut each)?;
+        }
+    }
+    Ok(seen)
 }

@@ -8,6 +8,7 @@
 //! 1,024 nodes. This is the plain path: it is the definition that faster ones are held against.
 
 pub mod decision;
+pub mod fixes;
 pub mod message;
 pub mod plugin;
 pub mod plugins;
@@ -24,6 +25,7 @@ mod score;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use decision::{Decision, Detail, Outcome, Scores};
+pub use fixes::Fix;
 pub use plugin::{Cycle, IncomingPod};
 pub use profile::Profile;
 pub use status::{Code, Reason, Rejection};
@@ -60,7 +62,7 @@ pub fn decide(
     options: &Options<'_>,
     cancel: &AtomicBool,
 ) -> Result<Decision, EngineError> {
-    let unsupported = unsupported::features(view, pod.pod, profile);
+    let unsupported = unsupported::features(pod.pod);
     if !unsupported.is_empty() {
         return Ok(Decision::without_nodes(Outcome::Unsupported(unsupported)));
     }
@@ -71,7 +73,7 @@ pub fn decide(
         return Ok(Decision::without_nodes(Outcome::NoNodes));
     }
     let cycle = Cycle { view, pod, profile };
-    let filtered = filter::run(&cycle, options.candidates, cancel)?;
+    let filtered = filter::run(&cycle, options.candidates, options.detail == Detail::Full, cancel)?;
     score::select(&cycle, filtered, options.detail, cancel)
 }
 
@@ -83,6 +85,14 @@ fn check_cancelled(cancel: &AtomicBool, done: usize) -> Result<(), EngineError> 
 }
 
 #[cfg(test)]
+mod property_tests;
+#[cfg(test)]
+pub(crate) mod random_cluster;
+#[cfg(test)]
+mod random_storage;
+#[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+pub(crate) mod testing_views;
 #[cfg(test)]
 mod tests;

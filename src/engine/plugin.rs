@@ -62,7 +62,7 @@ pub trait Plugin: fmt::Debug + Send + Sync {
     }
 
     /// The selector counts it will read for this pod: whoever owns the view may keep them (see `Writer::watch`).
-    fn count_keys(&self, _view: &View, _pod: &Pod) -> Vec<CountKey> {
+    fn count_keys(&self, _view: &View, _pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
         Vec::new()
     }
 }
@@ -92,6 +92,11 @@ pub trait NodeFilter: Send + Sync {
     /// How the pod's unbound claims get their volumes if this node is chosen. Asked of the chosen node only.
     fn bindings(&self, _node: &NodeRow<'_>) -> Vec<VolumeBinding> {
         Vec::new()
+    }
+
+    /// Whether [`Self::check`] passes, for callers that don't ask why not.
+    fn passes(&self, node: &NodeRow<'_>) -> bool {
+        self.check(node).is_ok()
     }
 
     /// A pod was put on a node of the fork that is being judged (upstream's AddPod).

@@ -1,7 +1,10 @@
-//! A scheduling profile: which plugins run, in which order, with which weights, arguments and tie-breaking seed.
+//! A scheduling profile: which plugins run, in which order, with which weights, arguments and tie-breaking seed,
+//! and which deliberate differences from upstream are switched on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::fixes::Fix;
 use super::plugin::Plugin;
 use super::registry;
 use super::status::Rejection;
@@ -17,6 +20,7 @@ pub struct Profile {
     name: Str,
     seed: u64,
     plugins: Vec<Entry>,
+    fixes: BTreeSet<Fix>,
 }
 
 #[derive(Debug, Clone)]
@@ -36,7 +40,8 @@ impl Default for Profile {
 impl Profile {
     /// Plugins in the order in which they run, each with its score weight.
     pub fn new(name: Str, seed: u64, plugins: Vec<(Arc<dyn Plugin>, i64)>) -> Self {
-        Self { name, seed, plugins: plugins.into_iter().map(|(plugin, weight)| Entry { plugin, weight }).collect() }
+        let plugins = plugins.into_iter().map(|(plugin, weight)| Entry { plugin, weight }).collect();
+        Self { name, seed, plugins, fixes: BTreeSet::new() }
     }
 
     /// The `schedulerName` it answers to.
@@ -53,6 +58,22 @@ impl Profile {
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
+    }
+
+    /// Switches a deliberate difference from upstream on.
+    #[must_use]
+    pub fn with_fix(mut self, fix: Fix) -> Self {
+        self.fixes.insert(fix);
+        self
+    }
+
+    pub fn has_fix(&self, fix: Fix) -> bool {
+        self.fixes.contains(&fix)
+    }
+
+    /// The differences that are switched on, by name.
+    pub fn fixes(&self) -> impl Iterator<Item = Fix> {
+        self.fixes.iter().copied()
     }
 
     pub fn has(&self, plugin: &str) -> bool {
@@ -76,6 +97,6 @@ impl Profile {
 
     /// The selector counts that a decision on this pod will read.
     pub fn count_keys(&self, view: &View, pod: &Pod) -> Vec<CountKey> {
-        self.plugins.iter().flat_map(|e| e.plugin.count_keys(view, pod)).collect()
+        self.plugins.iter().flat_map(|e| e.plugin.count_keys(view, pod, self)).collect()
     }
 }

@@ -70,6 +70,24 @@ pub enum Reason {
     Volume(VolumeReason),
     /// Features that the pod needs and the node doesn't declare, sorted.
     MissingFeatures(Vec<&'static str>),
+    /// The first required affinity term that finds no pod in the node's domain.
+    PodAffinity {
+        topology_key: Str,
+        /// The node's value of the key; None when it lacks the label.
+        domain: Option<Str>,
+    },
+    /// The first own anti-affinity term that finds pods in the node's domain, and how many.
+    PodAntiAffinity {
+        topology_key: Str,
+        domain: Str,
+        pods: i64,
+    },
+    /// Pods in the node's domain whose anti-affinity forbids this pod there; one with several such terms counts for each.
+    ExistingPodsAntiAffinity {
+        topology_key: Str,
+        domain: Str,
+        pods: i64,
+    },
     SchedulingGates(Vec<Str>),
     /// PreFilter left no node, or not this one: the plugins that narrowed the list, sorted.
     NotAmongNodesOf(Vec<&'static str>),
@@ -110,6 +128,11 @@ impl fmt::Display for Reason {
             }
             Self::Volume(reason) => reason.fmt(f),
             Self::MissingFeatures(_) => f.write_str("node(s) didn't match Pod's required features"),
+            Self::PodAffinity { .. } => f.write_str("node(s) didn't match pod affinity rules"),
+            Self::PodAntiAffinity { .. } => f.write_str("node(s) didn't match pod anti-affinity rules"),
+            Self::ExistingPodsAntiAffinity { .. } => {
+                f.write_str("node(s) didn't satisfy existing pods anti-affinity rules")
+            }
             Self::SchedulingGates(gates) => write!(f, "waiting for scheduling gates: [{}]", gates.join(" ")),
             Self::NotAmongNodesOf(plugins) => {
                 write!(f, "node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "))

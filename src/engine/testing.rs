@@ -1,67 +1,126 @@
-//! What plugin tests share: a view built from objects, and a decision on it by the default profile.
+//! What plugin tests share: a scene of nodes, bound pods and namespaces, and the verdict on a pod.
+//!
+//! Every verdict is reached twice, without kept counts and with them, and both must be the same.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::plugin::PreFilter;
-use super::{Code, Decision, Detail, EngineError, IncomingPod, Options, Profile, Rejection, decide, message};
+use super::plugin::Plugin;
+use super::{Code, Decision, Detail, IncomingPod, Options, Profile, Rejection, decide};
 use crate::cluster::{PodInfo, View};
-use crate::engine::Cycle;
-use crate::model::Object;
 use crate::model::testing::{NodeBuilder, PodBuilder};
+use crate::model::{Namespace, Object, ObjectMeta, Pod};
 
-/// Objects come before nodes and pods, as good as any order.
-pub(crate) fn view_of(nodes: Vec<NodeBuilder>, pods: Vec<PodBuilder>, objects: Vec<Object>) -> View {
-    let mut view = View::default();
-    for object in objects {
-        view.set_object(object);
-    }
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scene {
+    pub(crate) view: View,
+    profile: Profile,
+}
+
+/// A cluster of these nodes and bound pods under the default profile.
+pub(crate) fn scene(nodes: impl IntoIterator<Item = NodeBuilder>, pods: impl IntoIterator<Item = PodBuilder>) -> Scene {
+    let mut scene = Scene::default();
     for node in nodes {
-        view.upsert_node(Arc::new(node.build()));
+        scene.view.upsert_node(Arc::new(node.build()));
     }
     for pod in pods {
-        assert!(view.add_pod(Arc::new(PodInfo::bound(Arc::new(pod.build())))), "a pod without its node");
+        scene.put(pod);
     }
-    view
+    scene
 }
 
-pub(crate) fn try_decide(view: &View, pod: PodBuilder) -> Result<Decision, EngineError> {
-    let pod = pod.build();
-    let options = Options { detail: Detail::Full, ..Options::default() };
-    decide(view, &IncomingPod::new(&pod), &Profile::default(), &options, &AtomicBool::new(false))
+/// A profile of one plugin.
+pub(crate) fn only(plugin: impl Plugin + 'static) -> Profile {
+    Profile::new("test".into(), 0, vec![(Arc::new(plugin), 1)])
 }
 
-pub(crate) fn decision(view: &View, pod: PodBuilder) -> Decision {
-    try_decide(view, pod).unwrap()
+impl Scene {
+    pub(crate) fn put(&mut self, pod: PodBuilder) {
+        assert!(self.view.add_pod(Arc::new(PodInfo::bound(Arc::new(pod.build())))), "no such node");
+    }
+
+    pub(crate) fn object(mut self, object: impl Into<Object>) -> Self {
+        self.view.set_object(object.into());
+        self
+    }
+
+    pub(crate) fn namespace(self, name: &str, labels: &[(&str, &str)]) -> Self {
+        let labels = labels.iter().copied().collect();
+        self.object(Namespace { meta: ObjectMeta { name: name.into(), labels, ..Default::default() } })
+    }
+
+    pub(crate) fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    pub(crate) fn of(view: View) -> Self {
+        Self { view, ..Self::default() }
+    }
+
+    pub(crate) fn decide(&self, pod: PodBuilder) -> Verdict {
+        self.decide_on_pod(&pod.build())
+    }
+
+    pub(crate) fn decide_on_pod(&self, pod: &Pod) -> Verdict {
+        let walked = self.decide_on(&self.view, pod);
+        let mut fork = self.view.clone();
+        for key in self.profile.count_keys(&fork, pod) {
+            fork.keep_counts(key);
+        }
+        assert_eq!(walked, self.decide_on(&fork, pod), "kept counts change the decision");
+        Verdict { decision: walked, view: self.view.clone() }
+    }
+
+    fn decide_on(&self, view: &View, pod: &Pod) -> Decision {
+        let options = Options { detail: Detail::Full, ..Options::default() };
+        let cancel = AtomicBool::new(false);
+        decide(view, &IncomingPod::new(pod), &self.profile, &options, &cancel).unwrap()
+    }
 }
 
-/// Names of the nodes that pass every filter, sorted.
-pub(crate) fn feasible(view: &View, pod: PodBuilder) -> Vec<String> {
-    let decision = decision(view, pod);
-    let rows = decision.feasible.iter().filter_map(|ordinal| view.node(*ordinal));
-    let mut names: Vec<String> = rows.map(|row| row.name().to_string()).collect();
-    names.sort();
-    names
+/// A decision, read by node name.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) decision: Decision,
+    view: View,
 }
 
-/// Plugin, code and texts of a node's refusal, or of the whole pod's.
-pub(crate) fn refusal(view: &View, pod: PodBuilder, node: &str) -> Option<(&'static str, Code, Vec<String>)> {
-    let decision = decision(view, pod);
-    let ordinal = view.ordinal(node);
-    let of_node = decision.rejected.iter().find(|(o, _)| Some(*o) == ordinal).map(|(_, r)| r);
-    let rejection: &Rejection = decision.pre_filter.as_ref().or(of_node)?;
-    Some((rejection.plugin, rejection.code, rejection.reasons.iter().map(ToString::to_string).collect()))
-}
+impl Verdict {
+    /// Names of feasible nodes, sorted.
+    pub(crate) fn feasible(&self) -> Vec<&str> {
+        let rows = self.decision.feasible.iter().filter_map(|o| self.view.node(*o));
+        let mut names: Vec<&str> = rows.map(|row| &**row.name()).collect();
+        names.sort_unstable();
+        names
+    }
 
-pub(crate) fn fit_message(view: &View, pod: PodBuilder) -> String {
-    message::fit_message(&decision(view, pod)).unwrap_or_default()
-}
+    pub(crate) fn rejection(&self, node: &str) -> &Rejection {
+        let ordinal = self.view.ordinal(node).unwrap();
+        let mut rejected = self.decision.rejected.iter();
+        rejected.find(|(o, _)| *o == ordinal).map(|(_, r)| r).unwrap_or_else(|| panic!("{node} wasn't refused"))
+    }
 
-/// Hands the prepared filter of one plugin of the default profile to a test; None when it skips or refuses the pod.
-pub(crate) fn prepared<T>(view: &View, pod: PodBuilder, plugin: &str, test: impl FnOnce(PreFilter<'_>) -> T) -> T {
-    let pod = pod.build();
-    let pod = IncomingPod::new(&pod);
-    let profile = Profile::default();
-    let plugin = profile.filters().find(|p| p.name() == plugin).and_then(|p| p.filter()).unwrap();
-    test(plugin.prepare(&Cycle { view, pod: &pod, profile: &profile }))
+    /// `Plugin U: text` or `Plugin UU: text` of a refused node.
+    pub(crate) fn refusal(&self, node: &str) -> String {
+        let rejection = self.rejection(node);
+        let code = match rejection.code {
+            Code::Unschedulable => "U",
+            Code::UnschedulableAndUnresolvable => "UU",
+        };
+        format!("{} {code}: {}", rejection.plugin, rejection.message())
+    }
+
+    /// A plugin's weighted score of a feasible node; 0 where the plugin was skipped.
+    pub(crate) fn score(&self, plugin: &str, node: &str) -> i64 {
+        let ordinal = self.view.ordinal(node).unwrap();
+        let i = self.decision.feasible.iter().position(|o| *o == ordinal).unwrap();
+        let scores = self.decision.scores.as_ref().unwrap();
+        scores.plugins.iter().position(|p| *p == plugin).map_or(0, |p| scores.by_plugin[p][i])
+    }
+
+    /// Whether a plugin scored at all.
+    pub(crate) fn scored(&self, plugin: &str) -> bool {
+        self.decision.scores.as_ref().is_some_and(|s| s.plugins.contains(&plugin))
+    }
 }

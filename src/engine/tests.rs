@@ -83,3 +83,34 @@ fn a_gated_pod_waits() {
     let decision = decide_on(&view(vec![node("n1")], vec![]), pod("a").gate("x.example/one").gate("two"));
     assert_eq!(message::fit_message(&decision).as_deref(), Some("waiting for scheduling gates: [x.example/one two]"));
 }
+
+#[test]
+fn only_the_first_failing_plugin_of_a_node_is_reported() {
+    let n = node("n").cordoned().taint("k", "", crate::model::Effect::NoSchedule).cpu("1");
+    let decision = decide_on(&view(vec![n], vec![]), pod("p").cpu("2").node_selector("absent", ""));
+    let plugins: Vec<&str> = decision.rejected.iter().map(|(_, rejection)| rejection.plugin).collect();
+    assert_eq!(plugins, ["NodeUnschedulable"]);
+}
+
+#[test]
+fn a_single_feasible_node_is_taken_without_scoring() {
+    let v = view(vec![node("n1"), node("n2").cordoned()], vec![]);
+    let pod = pod("p").build();
+    let decide = |detail| {
+        let options = Options { detail, ..Options::default() };
+        decide(&v, &IncomingPod::new(&pod), &Profile::default(), &options, &AtomicBool::new(false)).unwrap()
+    };
+    assert!(matches!(decide(Detail::Choice).outcome, Outcome::Placed { score: 0, .. }));
+    // Scored only for whoever wants to see the scores.
+    assert!(matches!(decide(Detail::Full).outcome, Outcome::Placed { score: 1.., .. }));
+}
+
+#[test]
+fn without_scorers_every_node_scores_1() {
+    let v = view(vec![node("n1"), node("n2")], vec![]);
+    let pod = pod("p").build();
+    let profile = Profile::new("none".into(), 0, vec![]);
+    let options = Options { detail: Detail::Full, ..Options::default() };
+    let decision = decide(&v, &IncomingPod::new(&pod), &profile, &options, &AtomicBool::new(false)).unwrap();
+    assert_eq!(decision.scores.map(|s| s.totals), Some(vec![1, 1]));
+}

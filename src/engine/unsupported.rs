@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::profile::Profile;
-use crate::cluster::View;
 use crate::model::Pod;
 
 /// A feature that a decision would need.
@@ -11,10 +9,6 @@ use crate::model::Pod;
 pub enum Feature {
     /// The pod has `spec.resourceClaims` (dynamic resource allocation).
     DynamicResources,
-    /// The pod has pod affinity or anti-affinity.
-    InterPodAffinity,
-    /// Pods that are already bound have pod affinity or anti-affinity, which could apply to this one.
-    InterPodAffinityOfBoundPods,
 }
 
 impl Feature {
@@ -22,7 +16,6 @@ impl Feature {
     pub fn plugin(&self) -> &'static str {
         match self {
             Self::DynamicResources => "DynamicResources",
-            Self::InterPodAffinity | Self::InterPodAffinityOfBoundPods => "InterPodAffinity",
         }
     }
 }
@@ -31,27 +24,15 @@ impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::DynamicResources => "DynamicResources (the pod has resourceClaims)",
-            Self::InterPodAffinity => "InterPodAffinity (the pod has podAffinity or podAntiAffinity)",
-            Self::InterPodAffinityOfBoundPods => {
-                "InterPodAffinity (bound pods have podAffinity or podAntiAffinity that may apply to this pod)"
-            }
         })
     }
 }
 
-/// What this decision would need and nothing in the profile judges.
-pub(super) fn features(view: &View, pod: &Pod, profile: &Profile) -> Vec<Feature> {
+/// What this decision would need and nothing judges.
+pub(super) fn features(pod: &Pod) -> Vec<Feature> {
     let mut features = Vec::new();
     if !pod.spec.resource_claims.is_empty() {
         features.push(Feature::DynamicResources);
-    }
-    if !profile.has("InterPodAffinity") {
-        if pod.has_pod_affinity() {
-            features.push(Feature::InterPodAffinity);
-        }
-        if view.nodes().any(|row| row.has_pods_with_affinity()) {
-            features.push(Feature::InterPodAffinityOfBoundPods);
-        }
     }
     features
 }

@@ -64,6 +64,13 @@ pub fn for_fit_score(pod: &Pod) -> Amounts {
     Amounts::of(&aggregate(pod, Options { use_status: false, pod_level: false, defaults: Defaults::BOTH }))
 }
 
+/// What the NodeResourcesFit scorers would add if they looked at pod-level resources, as they do for bound pods.
+pub fn for_fit_score_with_pod_level(pod: &Pod) -> Amounts {
+    let options = Options { use_status: false, pod_level: true, defaults: Defaults::NONE };
+    let defaults = absent_defaults(pod, options);
+    Amounts::of(&aggregate(pod, Options { defaults, ..options }))
+}
+
 /// What a bound pod takes from its node, and what NodeResourcesBalancedAllocation adds for an incoming one.
 pub fn in_force(pod: &Pod) -> Amounts {
     Amounts::of(&in_force_list(pod))
@@ -75,14 +82,19 @@ fn in_force_list(pod: &Pod) -> ResourceList {
 
 /// What a bound pod adds to its node's non-zero requests of cpu and memory, on which NodeResourcesFit scores.
 pub fn non_zero_in_force(pod: &Pod) -> (i64, i64) {
-    let defaults = if pod_level_requests(pod).is_some() {
-        let real = in_force_list(pod);
-        Defaults { cpu: !real.contains_key(CPU), memory: !real.contains_key(MEMORY) }
-    } else {
-        Defaults::BOTH
-    };
-    let amounts = Amounts::of(&aggregate(pod, Options { use_status: true, pod_level: true, defaults }));
+    let options = Options { use_status: true, pod_level: true, defaults: Defaults::NONE };
+    let defaults = absent_defaults(pod, options);
+    let amounts = Amounts::of(&aggregate(pod, Options { defaults, ..options }));
     (amounts.milli_cpu, amounts.memory)
+}
+
+/// With pod-level requests, a default only for what is absent from the pod as a whole; else one for each container.
+fn absent_defaults(pod: &Pod, options: Options) -> Defaults {
+    if pod_level_requests(pod).is_none() {
+        return Defaults::BOTH;
+    }
+    let real = aggregate(pod, options);
+    Defaults { cpu: !real.contains_key(CPU), memory: !real.contains_key(MEMORY) }
 }
 
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Why a use case could not be carried out. `api/` turns each into a status code with details.
 
 use crate::engine::EngineError;
+use crate::manifest::ManifestError;
 use crate::model::{Kind, Str};
 
 pub use crate::manifest::FieldError;
@@ -10,6 +11,9 @@ pub enum ServiceError {
     /// Every mistake of the request.
     #[error("invalid request: {}", list(.0))]
     Invalid(Vec<FieldError>),
+    /// Every mistake of an object in the request; paths are relative to the object.
+    #[error(transparent)]
+    InvalidObject(Box<ManifestError>),
     #[error("no {what} named {name:?}{}", suggestion(.known))]
     NotFound {
         what: &'static str,

@@ -14,6 +14,7 @@ pub mod load;
 pub mod profiles;
 pub mod recent;
 pub mod schedule;
+pub mod source;
 
 #[cfg(test)]
 mod volume_tests;

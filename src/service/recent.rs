@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
+use super::schedule::VerdictKind;
 use crate::model::{Str, Time};
 
 /// How many are remembered: a few seconds of a busy cluster, at some 300 bytes each.
@@ -15,8 +16,7 @@ pub struct RecentDecision {
     pub name: Str,
     pub uid: Str,
     pub node: Option<Str>,
-    /// `placed`, `unschedulable`, `already_bound`, `gated`, `unsupported`.
-    pub outcome: &'static str,
+    pub outcome: VerdictKind,
     /// Why it fits nowhere.
     pub message: String,
     pub revision: u64,
@@ -27,19 +27,32 @@ pub struct RecentDecision {
 }
 
 #[derive(Debug, Default)]
-pub struct RecentDecisions(Mutex<VecDeque<RecentDecision>>);
+pub struct RecentDecisions(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    /// Oldest first.
+    list: VecDeque<RecentDecision>,
+    /// How many were forgotten; a decision's number is this plus its place.
+    forgotten: u64,
+}
 
 impl RecentDecisions {
     pub fn push(&self, decision: RecentDecision) {
-        let mut list = self.0.lock();
-        if list.len() >= CAPACITY {
-            list.pop_front();
+        let mut remembered = self.0.lock();
+        if remembered.list.len() >= CAPACITY {
+            remembered.list.pop_front();
+            remembered.forgotten += 1;
         }
-        list.push_back(decision);
+        remembered.list.push_back(decision);
     }
 
-    /// Newest first.
-    pub fn list(&self) -> Vec<RecentDecision> {
-        self.0.lock().iter().rev().cloned().collect()
+    /// Up to `count` decisions with their numbers, newest first: those before number `before`, or the newest of all.
+    pub fn page(&self, before: Option<u64>, count: usize) -> Vec<(u64, RecentDecision)> {
+        let remembered = self.0.lock();
+        let end = remembered.forgotten + remembered.list.len() as u64;
+        let numbered = (1..).map(|back| end - back).zip(remembered.list.iter().rev());
+        let older = numbered.filter(|(number, _)| before.is_none_or(|before| *number < before));
+        older.take(count).map(|(number, decision)| (number, decision.clone())).collect()
     }
 }

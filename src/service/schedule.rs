@@ -8,7 +8,7 @@ use super::{Service, ServiceError, ViewInfo};
 use crate::cluster::readiness::Ready;
 use crate::cluster::reservation::{Basis, Reservation};
 use crate::cluster::writer::Reserve;
-use crate::cluster::{NodeRow, Ordinal, View, Writer};
+use crate::cluster::{NodeRow, Ordinal, View, VolumeBinding, Writer};
 use crate::engine::{self, Decision, IncomingPod, Options, Outcome, Profile, Reason, Rejection, message};
 use crate::manifest::{self, Warning};
 use crate::model::{Pod, Str, Time};
@@ -17,6 +17,12 @@ use crate::model::{Pod, Str, Time};
 pub const DEFAULT_TTL_SECS: i64 = 60;
 /// The bounds of a request's time to live, in seconds.
 pub const TTL_SECS: std::ops::RangeInclusive<i64> = 1..=3_600;
+
+/// Whether a time to live is within its bounds; else what to say.
+pub(super) fn check_ttl(micros: i64) -> Result<(), String> {
+    let bounds = TTL_SECS.start() * 1_000_000..=TTL_SECS.end() * 1_000_000;
+    if bounds.contains(&micros) { Ok(()) } else { Err("must be between 1 s and 1 h".to_owned()) }
+}
 
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -54,6 +60,8 @@ impl Request {
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub verdict: Verdict,
+    /// For a placed pod: how its unbound claims get their volumes. A reservation holds them.
+    pub bindings: Vec<VolumeBinding>,
     pub pod: Arc<Pod>,
     /// Where the pod's earlier reservation was, if this decision gave it up.
     pub previous_node: Option<Str>,
@@ -87,6 +95,16 @@ pub enum Verdict {
     Unsupported(Vec<String>),
 }
 
+/// A verdict without its details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VerdictKind {
+    Placed,
+    Unschedulable,
+    AlreadyBound,
+    Gated,
+    Unsupported,
+}
+
 /// What a client needs to know of its reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
@@ -94,11 +112,13 @@ pub struct Held {
     pub node: Str,
     pub created: Time,
     pub expires: Time,
+    pub basis: Basis,
 }
 
 impl From<&Reservation> for Held {
     fn from(r: &Reservation) -> Self {
-        Self { id: r.id.clone(), node: r.node().clone(), created: r.created, expires: r.expires }
+        let basis = r.basis.clone();
+        Self { id: r.id.clone(), node: r.node().clone(), created: r.created, expires: r.expires, basis }
     }
 }
 
@@ -114,13 +134,23 @@ pub struct CountedReason {
 }
 
 impl Verdict {
-    pub fn as_str(&self) -> &'static str {
+    pub fn kind(&self) -> VerdictKind {
         match self {
-            Self::Placed { .. } => "placed",
-            Self::Unschedulable => "unschedulable",
-            Self::AlreadyBound { .. } => "already_bound",
-            Self::Gated => "gated",
-            Self::Unsupported(_) => "unsupported",
+            Self::Placed { .. } => VerdictKind::Placed,
+            Self::Unschedulable => VerdictKind::Unschedulable,
+            Self::AlreadyBound { .. } => VerdictKind::AlreadyBound,
+            Self::Gated => VerdictKind::Gated,
+            Self::Unsupported(_) => VerdictKind::Unsupported,
+        }
+    }
+
+    pub fn as_str(&self) -> &'static str {
+        match self.kind() {
+            VerdictKind::Placed => "placed",
+            VerdictKind::Unschedulable => "unschedulable",
+            VerdictKind::AlreadyBound => "already_bound",
+            VerdictKind::Gated => "gated",
+            VerdictKind::Unsupported => "unsupported",
         }
     }
 
@@ -144,7 +174,7 @@ impl Service {
             name: meta.name.clone(),
             uid: meta.uid.clone(),
             node: answer.verdict.node().cloned(),
-            outcome: answer.verdict.as_str(),
+            outcome: answer.verdict.kind(),
             message: answer.message.clone(),
             revision: answer.view.revision,
             profile: answer.profile.clone(),
@@ -159,9 +189,7 @@ impl Service {
         let Request { mut pod, mut warnings, dry_run, .. } = request;
         manifest::apply_classes(&mut pod, &self.cluster, &mut warnings);
         let ttl = request.ttl_micros.unwrap_or(DEFAULT_TTL_SECS * 1_000_000);
-        if !TTL_SECS.contains(&(ttl / 1_000_000)) || ttl > TTL_SECS.end() * 1_000_000 {
-            return Err(ServiceError::invalid("reservation_ttl", "must be between 1 s and 1 h"));
-        }
+        check_ttl(ttl).map_err(|message| ServiceError::invalid("reservation_ttl", message))?;
         let profiles = self.profiles();
         let profile = profiles.get(request.profile.as_deref().unwrap_or(&pod.spec.scheduler_name))?;
         let pod = Arc::new(pod);
@@ -362,6 +390,7 @@ impl Work<'_> {
         };
         Answer {
             verdict,
+            bindings: decision.bindings.clone(),
             pod: self.pod.clone(),
             previous_node,
             fit_message,
@@ -378,6 +407,7 @@ impl Work<'_> {
     fn answer_without_decision(&self, verdict: Verdict, info: ViewInfo) -> Answer {
         Answer {
             verdict,
+            bindings: Vec::new(),
             pod: self.pod.clone(),
             previous_node: None,
             fit_message: String::new(),
@@ -442,6 +472,7 @@ pub fn counted_reasons(view: &View, decision: &Decision) -> Vec<CountedReason> {
 fn is_better_example(reason: &Reason, node: &Str, known: &CountedReason) -> bool {
     let free = |r: &Reason| match r {
         Reason::InsufficientResource { free, .. } => *free,
+        Reason::TooManyPods { pods, allowed } => allowed - pods,
         _ => 0,
     };
     (free(reason), std::cmp::Reverse(node)) > (free(&known.reason), std::cmp::Reverse(&known.example))

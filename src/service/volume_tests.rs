@@ -44,7 +44,8 @@ fn held(service: &Service, answer: &Answer) -> (Held, Vec<String>) {
     let Verdict::Placed { reservation: Some(held), .. } = &answer.verdict else { panic!("{:?}", answer.verdict) };
     let writer = service.cluster.writer();
     let reservation = writer.reservations().with_id(&held.id).unwrap();
-    let bindings = reservation.pod.bindings().iter();
+    assert_eq!(reservation.pod.bindings(), answer.bindings, "what is told is what is held");
+    let bindings = answer.bindings.iter();
     (held.clone(), bindings.filter_map(|b| b.volume.as_ref()).map(ToString::to_string).collect())
 }
 

@@ -28,9 +28,6 @@ pub(in crate::cluster) struct Chunk {
     pub(super) allowed_pods: Vec<i64>,
     pub(super) non_zero_cpu: Vec<i64>,
     pub(super) non_zero_memory: Vec<i64>,
-    /// How many pods of the node have any pod affinity or anti-affinity, and how many a required anti-affinity.
-    pub(super) with_affinity: Vec<u32>,
-    pub(super) with_anti_affinity: Vec<u32>,
     /// By resource id.
     pub(super) allocatable: Vec<Vec<i64>>,
     pub(super) requested: Vec<Vec<i64>>,
@@ -46,8 +43,6 @@ impl Default for Chunk {
             allowed_pods: vec![0; CHUNK],
             non_zero_cpu: vec![0; CHUNK],
             non_zero_memory: vec![0; CHUNK],
-            with_affinity: vec![0; CHUNK],
-            with_anti_affinity: vec![0; CHUNK],
             allocatable: Vec::new(),
             requested: Vec::new(),
         }

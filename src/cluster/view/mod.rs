@@ -19,6 +19,7 @@ mod static_node;
 mod storage_index;
 mod volume_index;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::HashMap;
@@ -35,17 +36,19 @@ pub use volume_index::{VolumeIndex, volume_of_claim};
 
 use self::change_log::ChangeLog;
 use self::chunk::Chunk;
-use super::counts::{CountIndex, CountKey, NodeCounts};
+use super::counts::{CountIndex, CountKey, Counter, NodeCounts};
+use super::node_tally::NodeTally;
 use super::pod_info::PodInfo;
+use super::terms::TermIndex;
 use crate::model::requests::Amounts;
-use crate::model::{Kind, Node, Object, ObjectRef, Str};
+use crate::model::{Kind, Labels, Node, Object, ObjectRef, Str};
 
 /// A node's place in the columns. Reused after the node is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ordinal(u32);
 
 impl Ordinal {
-    fn new(index: usize) -> Option<Self> {
+    pub(in crate::cluster) fn new(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(Self)
     }
 
@@ -72,9 +75,12 @@ pub struct View {
     resources: Arc<ResourceTable>,
     images: ImageTable,
     counts: CountIndex,
+    terms: TermIndex,
     objects: ObjectTable,
     volumes: VolumeIndex,
     pod_nodes: HashMap<Str, Ordinal>,
+    /// How many pods of a namespace are on which nodes.
+    namespaces: HashMap<Str, NodeTally>,
     log: ChangeLog,
 }
 
@@ -144,6 +150,16 @@ impl View {
 
     pub fn kept_keys(&self) -> usize {
         self.counts.len()
+    }
+
+    /// Reads the counts of a key, whether they are kept or not.
+    pub fn counter(&self, key: CountKey) -> Counter<'_> {
+        Counter::new(self, key)
+    }
+
+    /// The affinity terms of the pods that take room.
+    pub fn terms(&self) -> &TermIndex {
+        &self.terms
     }
 
     /// The ordinals of nodes that changed after a revision; [`Changes::TooOld`] when the log no longer reaches back.
@@ -258,23 +274,69 @@ impl View {
 
     pub fn set_object(&mut self, object: Object) {
         let ObjectRef { kind, namespace, name, .. } = ObjectRef::of(&object);
-        self.objects.insert(object);
+        match &object {
+            Object::Namespace(namespace) => {
+                let (name, labels) = (namespace.meta.name.clone(), namespace.meta.labels.clone());
+                self.relabel_namespace(&name, &labels, |objects| objects.insert(object));
+            }
+            _ => self.objects.insert(object),
+        }
         self.refresh_volumes(kind, &namespace, &name);
     }
 
     pub fn remove_object(&mut self, kind: Kind, namespace: &Str, name: &Str) {
-        self.objects.remove(kind, namespace, name);
+        match kind {
+            Kind::Namespace => {
+                self.relabel_namespace(name, &Labels::default(), |objects| objects.remove(kind, namespace, name));
+            }
+            _ => self.objects.remove(kind, namespace, name),
+        }
         self.refresh_volumes(kind, namespace, name);
     }
 
-    /// Begins to keep the counts of a key: one walk over all pods, then each pod event keeps it current.
+    /// Changes a namespace's object. Costs nothing more unless a kept count lets the namespace in or out by its labels;
+    /// then one visit to each pod of the namespace.
+    fn relabel_namespace(&mut self, name: &Str, labels: &Labels, change: impl FnOnce(&mut ObjectTable)) {
+        let before = self.objects.namespace_labels(name).cloned().unwrap_or_default();
+        let keys = self.counts.depending_on(name, &before, labels);
+        self.recount(name, &keys, -1);
+        change(&mut self.objects);
+        self.recount(name, &keys, 1);
+    }
+
+    /// Adds the pods of a namespace to these kept counts, or takes them away.
+    fn recount(&mut self, namespace: &Str, keys: &[Arc<CountKey>], delta: i32) {
+        if keys.is_empty() {
+            return;
+        }
+        let mut counts = std::mem::take(&mut self.counts);
+        for row in self.nodes_with_pods_of(namespace) {
+            for pod in row.pods().iter().filter(|p| p.pod.meta.namespace == *namespace) {
+                for key in keys {
+                    counts.update_key(key, &pod.pod, &self.objects, row.ordinal(), delta);
+                }
+            }
+        }
+        self.counts = counts;
+    }
+
+    fn nodes_with_pods_of(&self, namespace: &Str) -> impl Iterator<Item = NodeRow<'_>> {
+        let tally = self.namespaces.get(namespace).into_iter().flat_map(NodeTally::iter);
+        tally.filter_map(|(ordinal, _)| self.node(ordinal))
+    }
+
+    /// Begins to keep the counts of a key: one walk over the pods of the nodes that can have some, then each pod event
+    /// keeps it current.
     pub fn keep_counts(&mut self, key: CountKey) {
         if self.counts.get(&key).is_some() {
             return;
         }
-        let mut index = std::mem::take(&mut self.counts);
-        index.insert(key.clone(), self.nodes().map(|row| (row.ordinal(), key.count(row.pods()))));
-        self.counts = index;
+        let count = |row: NodeRow<'_>| (row.ordinal(), key.count(row.pods(), &self.objects));
+        let counts: BTreeMap<Ordinal, u32> = match key.namespaces() {
+            Some(names) => names.iter().flat_map(|name| self.nodes_with_pods_of(name)).map(count).collect(),
+            None => self.nodes().map(count).collect(),
+        };
+        self.counts.insert(key, counts.into_iter());
     }
 
     pub fn drop_counts(&mut self, key: &CountKey) {
@@ -315,14 +377,15 @@ impl View {
         }
         chunk.non_zero_cpu[at] = chunk.non_zero_cpu[at].saturating_add(factor * pod.non_zero.0);
         chunk.non_zero_memory[at] = chunk.non_zero_memory[at].saturating_add(factor * pod.non_zero.1);
-        if pod.pod.has_pod_affinity() {
-            chunk.with_affinity[at] = chunk.with_affinity[at].saturating_add_signed(sign);
-        }
-        if pod.pod.has_required_anti_affinity() {
-            chunk.with_anti_affinity[at] = chunk.with_anti_affinity[at].saturating_add_signed(sign);
+        self.counts.update(&pod.pod, &self.objects, ordinal, sign);
+        self.terms.update(&pod.terms, ordinal, sign);
+        let namespace = &pod.pod.meta.namespace;
+        let tally = self.namespaces.entry(namespace.clone()).or_default();
+        tally.add(ordinal, sign);
+        if tally.is_empty() {
+            self.namespaces.remove(namespace);
         }
         self.book_volumes(pod, ordinal, sign);
-        self.counts.update(&pod.pod, ordinal, sign);
         self.log.push(self.revision, ordinal);
     }
 }

@@ -85,14 +85,4 @@ impl<'v> NodeRow<'v> {
     pub fn volumes(&self) -> Option<&'v NodeVolumes> {
         self.chunk.volumes[self.at].as_deref()
     }
-
-    /// Whether some pod here has pod affinity or anti-affinity.
-    pub fn has_pods_with_affinity(&self) -> bool {
-        self.chunk.with_affinity[self.at] > 0
-    }
-
-    /// Whether some pod here has required anti-affinity.
-    pub fn has_pods_with_anti_affinity(&self) -> bool {
-        self.chunk.with_anti_affinity[self.at] > 0
-    }
 }

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::cluster::pod_set::{Namespaces, PodSet};
+use crate::model::LabelSelector;
 use crate::model::testing::{node, pod, selector};
 
 fn info(p: crate::model::testing::PodBuilder) -> Arc<PodInfo> {
@@ -86,8 +88,7 @@ fn a_fork_does_not_see_later_changes_nor_leak_its_own() {
 #[test]
 fn kept_counts_follow_pods_as_walking_would() {
     let mut view = view_of(&["n1", "n2"]);
-    let key =
-        |terminating| CountKey { namespace: "default".into(), selector: selector(&[("app", "web")]), terminating };
+    let key = |terminating| CountKey::in_namespace("default".into(), selector(&[("app", "web")]), terminating);
     view.add_pod(info(pod("a").label("app", "web").on("n1")));
     view.keep_counts(key(false));
     view.keep_counts(key(true));
@@ -97,7 +98,7 @@ fn kept_counts_follow_pods_as_walking_would() {
     view.add_pod(info(pod("e").label("app", "web").namespace("other").on("n1")));
     let count = |view: &View, k: &CountKey| {
         let row = view.node_named("n1").unwrap();
-        (view.kept_counts(k).unwrap().get(row.ordinal()), k.count(row.pods()))
+        (view.kept_counts(k).unwrap().get(row.ordinal()), k.count(row.pods(), view.objects()))
     };
     assert_eq!(count(&view, &key(false)), (2, 2));
     assert_eq!(count(&view, &key(true)), (3, 3));
@@ -105,6 +106,76 @@ fn kept_counts_follow_pods_as_walking_would() {
     assert_eq!(count(&view, &key(false)), (1, 1));
     view.drop_counts(&key(false));
     assert!(view.kept_counts(&key(false)).is_none() && view.kept_keys() == 1);
+}
+
+fn namespace(name: &str, team: &str) -> Object {
+    let labels = [("team", team)].into_iter().collect();
+    crate::model::Namespace { meta: crate::model::ObjectMeta { name: name.into(), labels, ..Default::default() } }
+        .into()
+}
+
+#[test]
+fn kept_counts_follow_the_labels_of_namespaces() {
+    let mut view = view_of(&["n1"]);
+    let team_a = Namespaces::Some { names: vec!["blue".into()], selector: selector(&[("team", "a")]) };
+    let key = CountKey::new(PodSet { namespaces: team_a, selector: selector(&[("app", "web")]) }, true);
+    view.keep_counts(key.clone());
+    for ns in ["red", "blue"] {
+        view.add_pod(info(pod("a").namespace(ns).label("app", "web").on("n1")));
+        view.add_pod(info(pod("b").namespace(ns).label("app", "db").on("n1")));
+    }
+    let counted = |view: &View| {
+        let row = view.node_named("n1").unwrap();
+        let kept = view.kept_counts(&key).unwrap();
+        assert_eq!(kept.get(row.ordinal()), key.count(row.pods(), view.objects()));
+        kept.total()
+    };
+    assert_eq!(counted(&view), 1, "blue by name");
+    view.set_object(namespace("red", "a"));
+    assert_eq!(counted(&view), 2, "red by label");
+    let fork = view.clone();
+    view.set_object(namespace("blue", "b"));
+    assert_eq!(counted(&view), 2, "blue is named anyway");
+    view.set_object(namespace("red", "b"));
+    assert_eq!(counted(&view), 1);
+    view.set_object(namespace("red", "a"));
+    view.remove_object(Kind::Namespace, &"".into(), &"red".into());
+    assert_eq!((counted(&view), counted(&fork)), (1, 2));
+}
+
+#[test]
+fn a_key_of_several_sets_counts_pods_that_are_in_all() {
+    let mut view = view_of(&["n1", "n2"]);
+    let set = |pairs: &[(&str, &str)]| PodSet { namespaces: Namespaces::All, selector: selector(pairs) };
+    let key = CountKey::all_of(vec![set(&[]), set(&[("app", "web")]), set(&[("tier", "1")])], true).unwrap();
+    assert_eq!(CountKey::all_of(vec![], true), None);
+    view.keep_counts(key.clone());
+    view.add_pod(info(pod("a").label("app", "web").on("n1")));
+    view.add_pod(info(pod("b").label("tier", "1").on("n1")));
+    view.add_pod(info(pod("c").label("tier", "1").label("app", "web").on("n2")));
+    let nodes = |view: &View| {
+        let counter = view.counter(key.clone());
+        counter.nodes().map(|(row, n)| (row.name().to_string(), n)).collect::<Vec<_>>()
+    };
+    assert_eq!(nodes(&view), [("n2".to_owned(), 1)]);
+    view.drop_counts(&key);
+    assert_eq!(nodes(&view), [("n2".to_owned(), 1)], "the same by walking");
+}
+
+#[test]
+fn keeping_a_key_later_counts_what_is_there_already() {
+    let mut view = view_of(&["n1", "n2"]);
+    for (name, ns, on) in [("a", "red", "n1"), ("b", "red", "n2"), ("c", "blue", "n2")] {
+        view.add_pod(info(pod(name).namespace(ns).label("app", "web").on(on)));
+    }
+    let names = Namespaces::Some { names: vec!["blue".into(), "red".into()], selector: LabelSelector::Nothing };
+    let both = CountKey::new(PodSet { namespaces: names, selector: selector(&[("app", "web")]) }, false);
+    let red = CountKey::in_namespace("red".into(), selector(&[("app", "web")]), false);
+    let all = CountKey::new(PodSet { namespaces: Namespaces::All, selector: LabelSelector::everything() }, false);
+    for (key, expected) in [(both, 3), (red, 2), (all, 3)] {
+        view.keep_counts(key.clone());
+        assert_eq!(view.kept_counts(&key).unwrap().total(), expected, "{key:?}");
+    }
 }
 
 #[test]

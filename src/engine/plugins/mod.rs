@@ -1,6 +1,7 @@
 //! The plugins, one file each under its upstream name. Each states the rule it implements; their tests state the traps.
 
 mod image_locality;
+mod inter_pod_affinity;
 pub(crate) mod node_affinity;
 mod node_declared_features;
 mod node_name;
@@ -17,6 +18,7 @@ mod volume_restrictions;
 mod volume_zone;
 
 pub use image_locality::ImageLocality;
+pub use inter_pod_affinity::InterPodAffinity;
 pub use node_affinity::NodeAffinityPlugin;
 pub use node_declared_features::NodeDeclaredFeatures;
 pub use node_name::NodeName;

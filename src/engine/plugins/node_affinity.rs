@@ -127,3 +127,7 @@ impl NodeScore for Score<'_> {
         default_normalize(scores, false);
     }
 }
+
+#[cfg(test)]
+#[path = "node_affinity_tests.rs"]
+mod tests;

@@ -62,7 +62,7 @@ impl NodeFilter for Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::{feasible, view_of};
+    use crate::engine::testing_views::{feasible, view_of};
     use crate::model::testing::{node, pod};
 
     #[test]

@@ -34,3 +34,16 @@ impl NodeFilter for Filter<'_> {
         if node.name() == self.wanted { Ok(()) } else { Err(Rejection::unresolvable("NodeName", Reason::NodeName)) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::testing::scene;
+    use crate::model::testing::{node, pod};
+
+    #[test]
+    fn a_pod_that_names_a_node_fits_only_there() {
+        let v = scene([node("a"), node("b")], []).decide(pod("p").on("a"));
+        assert_eq!(v.feasible(), ["a"]);
+        assert_eq!(v.refusal("b"), "NodeName UU: node(s) didn't match the requested node name");
+    }
+}

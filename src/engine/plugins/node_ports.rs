@@ -43,3 +43,7 @@ impl NodeFilter for Filter {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "node_ports_tests.rs"]
+mod tests;

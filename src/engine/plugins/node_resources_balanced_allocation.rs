@@ -83,3 +83,7 @@ fn balance(fractions: &[f64]) -> i64 {
     };
     ((1.0 - deviation) * 100.0) as i64
 }
+
+#[cfg(test)]
+#[path = "node_resources_balanced_allocation_tests.rs"]
+mod tests;

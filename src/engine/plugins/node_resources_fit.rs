@@ -7,12 +7,13 @@ use smallvec::SmallVec;
 
 use crate::cluster::NodeRow;
 use crate::cluster::view::ResourceId;
+use crate::engine::fixes::Fix;
 use crate::engine::plugin::{
     Cycle, FilterPlugin, MAX_SCORE, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin,
 };
 use crate::engine::status::{Code, Reason, Rejection};
 use crate::model::Str;
-use crate::model::requests::Amounts;
+use crate::model::requests::{self, Amounts};
 use crate::model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, ResourceClass};
 
 const NAME: &str = "NodeResourcesFit";
@@ -115,23 +116,35 @@ struct Filter {
     wants: SmallVec<[Want; 4]>,
 }
 
+impl Filter {
+    fn is_full(node: &NodeRow<'_>) -> bool {
+        i64::try_from(node.pods().len()).unwrap_or(i64::MAX) >= node.allowed_pods()
+    }
+}
+
+impl Want {
+    fn is_short_on(&self, node: &NodeRow<'_>) -> bool {
+        let (allocatable, requested) = offer(node, self.id);
+        self.amount > allocatable.saturating_sub(requested)
+    }
+}
+
 impl NodeFilter for Filter {
+    fn passes(&self, node: &NodeRow<'_>) -> bool {
+        !Self::is_full(node) && !self.wants.iter().any(|want| want.is_short_on(node))
+    }
+
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
-        let pods = i64::try_from(node.pods().len()).unwrap_or(i64::MAX);
-        let too_many = pods >= node.allowed_pods();
-        let short = |want: &Want| {
-            let (allocatable, requested) = offer(node, want.id);
-            want.amount > allocatable.saturating_sub(requested)
-        };
-        if !too_many && !self.wants.iter().any(short) {
+        if self.passes(node) {
             return Ok(());
         }
         let mut reasons = SmallVec::new();
         let mut resolvable = true;
-        if too_many {
+        if Self::is_full(node) {
+            let pods = i64::try_from(node.pods().len()).unwrap_or(i64::MAX);
             reasons.push(Reason::TooManyPods { pods, allowed: node.allowed_pods() });
         }
-        for want in self.wants.iter().filter(|w| short(w)) {
+        for want in self.wants.iter().filter(|w| w.is_short_on(node)) {
             let (allocatable, used) = offer(node, want.id);
             resolvable &= want.amount <= allocatable;
             reasons.push(Reason::InsufficientResource {
@@ -153,7 +166,13 @@ fn offer(node: &NodeRow<'_>, id: Option<ResourceId>) -> (i64, i64) {
 
 impl ScorePlugin for NodeResourcesFit {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>, _feasible: &[NodeRow<'a>]) -> PreScore<'a> {
-        let requests = &cycle.pod.fit_score_requests;
+        let with_pod_level;
+        let requests = if cycle.profile.has_fix(Fix::PodLevelRequestInScore) {
+            with_pod_level = requests::for_fit_score_with_pod_level(cycle.pod.pod);
+            &with_pod_level
+        } else {
+            &cycle.pod.fit_score_requests
+        };
         let weighed = self.resources.iter().filter_map(|(name, weight)| {
             let request = requests.get(name);
             // A scalar that the pod doesn't ask for, or a resource that no node has, says nothing.
@@ -257,3 +276,7 @@ impl NodeResourcesFit {
         Arc::new(Self { strategy, resources, ..Self::default() })
     }
 }
+
+#[cfg(test)]
+#[path = "node_resources_fit_tests.rs"]
+mod tests;

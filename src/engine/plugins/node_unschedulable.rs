@@ -43,3 +43,36 @@ impl NodeFilter for Filter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::testing::scene;
+    use crate::model::testing::{node, pod};
+
+    const REFUSAL: &str = "NodeUnschedulable UU: node(s) were unschedulable";
+
+    #[test]
+    fn a_cordoned_node_takes_only_pods_that_tolerate_the_cordon() {
+        let v = |p| scene([node("n").cordoned()], []).decide(p);
+        assert_eq!(v(pod("p")).refusal("n"), REFUSAL);
+        let key = "node.kubernetes.io/unschedulable";
+        let no_schedule = Some(crate::model::Effect::NoSchedule);
+        for (rule, p, fits) in [
+            ("everything", pod("p").tolerates("", None, None), true),
+            ("the key", pod("p").tolerates(key, None, no_schedule), true),
+            ("the key with an empty value", pod("p").tolerates(key, Some(""), None), true),
+            ("another value", pod("p").tolerates(key, Some("x"), None), false),
+            ("another effect", pod("p").tolerates(key, None, Some(crate::model::Effect::NoExecute)), false),
+            ("another key", pod("p").tolerates("x", None, None), false),
+        ] {
+            assert_eq!(!v(p).feasible().is_empty(), fits, "{rule}");
+        }
+    }
+
+    #[test]
+    fn conditions_of_a_node_are_not_consulted() {
+        let ready = crate::model::NodeCondition { kind: "Ready".into(), status: "False".into() };
+        let not_ready = node("n").with(|n| n.conditions.push(ready));
+        assert_eq!(scene([not_ready], []).decide(pod("p")).feasible(), ["n"]);
+    }
+}

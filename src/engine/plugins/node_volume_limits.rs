@@ -119,7 +119,7 @@ mod tests {
     use crate::cluster::View;
     use crate::cluster::view::NodeVolumes;
     use crate::engine::Code;
-    use crate::engine::testing::{feasible, prepared, refusal, view_of};
+    use crate::engine::testing_views::{feasible, prepared, refusal, view_of};
     use crate::model::testing::{PodBuilder, node, pod};
     use crate::model::testing_storage::{
         attachment, claim, claim_volume, csi_node, delayed_class, immediate_class, volume,

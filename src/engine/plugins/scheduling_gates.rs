@@ -17,3 +17,18 @@ impl Plugin for SchedulingGates {
         (!gates.is_empty()).then(|| Rejection::unresolvable(self.name(), Reason::SchedulingGates(gates.clone())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Outcome;
+    use crate::engine::testing::scene;
+    use crate::model::testing::{node, pod};
+
+    #[test]
+    fn gates_are_named_and_end_the_attempt_before_any_node() {
+        let v = scene([node("n")], []).decide(pod("p").gate("b.example/x").gate("a"));
+        let Outcome::Gated(rejection) = &v.decision.outcome else { panic!("{:?}", v.decision) };
+        assert_eq!(rejection.message(), "waiting for scheduling gates: [b.example/x a]");
+        assert_eq!((rejection.code.as_str(), v.decision.evaluated), ("UnschedulableAndUnresolvable", 0));
+    }
+}

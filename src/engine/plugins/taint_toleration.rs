@@ -85,3 +85,7 @@ impl NodeScore for Score<'_> {
         default_normalize(scores, true);
     }
 }
+
+#[cfg(test)]
+#[path = "taint_toleration_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::cluster::pod_volumes::Disk;
 use crate::cluster::{NodeRow, PodInfo};
+use crate::engine::Fix;
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::engine::volume_reason::{Resource, VolumeReason};
@@ -16,13 +17,8 @@ use crate::model::{Pod, Str};
 
 const NAME: &str = "VolumeRestrictions";
 
-#[derive(Debug, Default)]
-pub struct VolumeRestrictions {
-    /// Off: as upstream, a claim in use counts once however many pods use it, and pods that come or go are matched by claim
-    /// name alone, whatever their namespace. So preempting one of two users seems to free the claim. On: users are counted
-    /// by namespace and name.
-    pub counts_users: bool,
-}
+#[derive(Debug)]
+pub struct VolumeRestrictions;
 
 impl Plugin for VolumeRestrictions {
     fn name(&self) -> &'static str {
@@ -50,15 +46,18 @@ impl FilterPlugin for VolumeRestrictions {
                 exclusive.insert(name.clone());
             }
         }
+        // As upstream unless switched: a claim in use counts once however many pods use it, and pods that come or go are
+        // matched by claim name alone, so that preempting one of two users seems to free the claim.
+        let by_namespace = cycle.profile.has_fix(Fix::ReadWriteOncePodUsers);
         let users = exclusive.iter().map(|name| {
             let references = cycle.view.volumes().claim_references(&(namespace.clone(), name.clone()));
-            i64::from(if self.counts_users { references } else { references.min(1) })
+            i64::from(if by_namespace { references } else { references.min(1) })
         });
         let users: i64 = users.sum();
         if disks.is_empty() && users == 0 {
             return PreFilter::Skip;
         }
-        PreFilter::Filter(Box::new(Filter { pod, disks, exclusive, users, by_namespace: self.counts_users }))
+        PreFilter::Filter(Box::new(Filter { pod, disks, exclusive, users, by_namespace }))
     }
 }
 
@@ -110,8 +109,8 @@ impl NodeFilter for Filter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Code;
-    use crate::engine::testing::{feasible, prepared, refusal, view_of};
+    use crate::engine::testing_views::{feasible, prepared, refusal, view_of};
+    use crate::engine::{Code, Profile};
     use crate::model::testing::{PodBuilder, node, pod};
     use crate::model::testing_storage::{claim, claim_volume, volume};
 
@@ -225,13 +224,12 @@ mod tests {
     }
 
     /// Whether the node passes after these pods were taken away and those added.
-    fn after(plugin: &VolumeRestrictions, gone: &[&str], come: Vec<PodBuilder>) -> bool {
+    fn after(profile: &Profile, gone: &[&str], come: Vec<PodBuilder>) -> bool {
         let objects = vec![exclusive("c").into(), volume("pv").build().into()];
         let view = view_of(vec![node("n1")], vec![user("a", "c").on("n1"), user("b", "c").on("n1")], objects);
         let incoming = user("p", "c").build();
         let incoming = crate::engine::IncomingPod::new(&incoming);
-        let profile = crate::engine::Profile::default();
-        let PreFilter::Filter(mut filter) = plugin.prepare(&Cycle { view: &view, pod: &incoming, profile: &profile })
+        let PreFilter::Filter(mut filter) = VolumeRestrictions.prepare(&Cycle { view: &view, pod: &incoming, profile })
         else {
             panic!("skipped")
         };
@@ -247,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_claim_with_two_users_counts_once_and_pods_match_by_name_alone_as_upstream() {
-        let upstream = VolumeRestrictions::default();
+        let upstream = Profile::default();
         assert!(!after(&upstream, &[], vec![]));
         assert!(after(&upstream, &["a"], vec![]));
         assert!(!after(&upstream, &["a"], vec![user("x", "c").namespace("other")]));
@@ -256,7 +254,7 @@ mod tests {
 
     #[test]
     fn with_the_switch_every_user_counts_and_only_the_claims_own() {
-        let exact = VolumeRestrictions { counts_users: true };
+        let exact = Profile::default().with_fix(Fix::ReadWriteOncePodUsers);
         assert!(!after(&exact, &["a"], vec![]));
         assert!(after(&exact, &["a", "b"], vec![user("x", "c").namespace("other")]));
         assert!(!after(&exact, &["a", "b"], vec![user("x", "c")]));

@@ -133,7 +133,7 @@ impl NodeFilter for Filter<'_> {
 mod tests {
     use super::*;
     use crate::engine::Code;
-    use crate::engine::testing::{feasible, prepared, refusal, view_of};
+    use crate::engine::testing_views::{feasible, prepared, refusal, view_of};
     use crate::model::Object;
     use crate::model::testing::{NodeBuilder, PodBuilder, node, pod};
     use crate::model::testing_storage::{claim, claim_volume, delayed_class, immediate_class, volume};

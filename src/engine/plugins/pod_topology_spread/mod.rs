@@ -6,10 +6,11 @@
 mod filter;
 mod score;
 
-use crate::cluster::counts::{CountKey, NodeCounts};
+use crate::cluster::counts::{self, CountKey};
 use crate::cluster::{NodeRow, View};
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
 use crate::engine::plugins::{node_affinity, taint_toleration};
+use crate::engine::profile::Profile;
 use crate::model::node::{HOSTNAME_LABEL, ZONE_LABEL};
 use crate::model::selector::Requirement;
 use crate::model::topology_spread::{InclusionPolicy, WhenUnsatisfiable};
@@ -45,7 +46,7 @@ impl Plugin for PodTopologySpread {
         Some(self)
     }
 
-    fn count_keys(&self, view: &View, pod: &Pod) -> Vec<CountKey> {
+    fn count_keys(&self, view: &View, pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
         let kinds = [WhenUnsatisfiable::DoNotSchedule, WhenUnsatisfiable::ScheduleAnyway];
         let constraints = kinds.into_iter().flat_map(|when| self.constraints(view, pod, when).list);
         constraints.filter_map(|c| count_key(pod, &c.selector)).collect()
@@ -151,28 +152,19 @@ fn count_key(pod: &Pod, selector: &LabelSelector) -> Option<CountKey> {
     if selector.is_everything() || *selector == LabelSelector::Nothing {
         return None;
     }
-    Some(CountKey { namespace: pod.meta.namespace.clone(), selector: selector.clone(), terminating: false })
+    Some(CountKey::in_namespace(pod.meta.namespace.clone(), selector.clone(), false))
 }
 
-/// Counts the pod's like on a node: from the kept index, or by walking the node's pods where it isn't kept.
-struct Counter<'a> {
-    key: Option<CountKey>,
-    kept: Option<&'a NodeCounts>,
-}
+/// Counts the pod's like on a node; None where nothing is counted.
+struct Counter<'a>(Option<counts::Counter<'a>>);
 
 impl<'a> Counter<'a> {
     fn new(view: &'a View, pod: &Pod, constraint: &Constraint) -> Self {
-        let key = count_key(pod, &constraint.selector);
-        let kept = key.as_ref().and_then(|key| view.kept_counts(key));
-        Self { key, kept }
+        Self(count_key(pod, &constraint.selector).map(|key| view.counter(key)))
     }
 
     fn count(&self, node: &NodeRow<'_>) -> i64 {
-        match (&self.key, self.kept) {
-            (None, _) => 0,
-            (Some(_), Some(kept)) => i64::from(kept.get(node.ordinal())),
-            (Some(key), None) => i64::from(key.count(node.pods())),
-        }
+        self.0.as_ref().map_or(0, |counter| i64::from(counter.count(node)))
     }
 }
 
@@ -186,3 +178,6 @@ fn includes(constraint: &Constraint, node: &Node, pod: &Pod) -> bool {
 fn has_all_keys(constraints: &[Constraint], node: &Node) -> bool {
     constraints.iter().all(|c| node.meta.labels.contains_key(&c.key))
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,6 +128,10 @@ impl<'a> Filter<'a> {
 }
 
 impl NodeFilter for Filter<'_> {
+    fn passes(&self, node: &NodeRow<'_>) -> bool {
+        self.bound.iter().all(|volume| volume.check(node).is_ok()) && self.plan(node).is_ok()
+    }
+
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
         let bound = self.bound.iter().find_map(|volume| volume.check(node).err());
         let delayed = if self.delayed.is_empty() { None } else { self.plan(node).err() };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::testing::{decision, feasible, fit_message, prepared, refusal, try_decide, view_of};
+use crate::engine::testing_views::{decision, feasible, fit_message, prepared, refusal, try_decide, view_of};
 use crate::model::node::ZONE_LABEL;
 use crate::model::node_selector::{NODE_NAME_FIELD, NodeOperator, NodeRequirement, NodeSelectorTerm};
 use crate::model::storage::{AccessMode, PvSource, SELECTED_NODE, VolumeMode};

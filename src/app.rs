@@ -1,0 +1,145 @@
+//! The running process: server, clock ticks, signals, log. Nothing is decided here.
+//!
+//! [`run`] serves until SIGTERM or SIGINT, then lets calls and streams end, for at most [`DRAIN`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tracing_subscriber::EnvFilter;
+
+use crate::api::server;
+use crate::service::Service;
+
+/// How long clients may take to finish after a signal. Kubernetes sends SIGKILL after 30 s by default.
+pub const DRAIN: Duration = Duration::from_secs(10);
+/// How often reservations are looked at. A reservation's room may so come free up to a second late, never early.
+const TICK: Duration = Duration::from_secs(1);
+/// What is logged unless `--log` or `RUST_LOG` says otherwise.
+const DEFAULT_LOG: &str = "info";
+
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    #[error(
+        "refusing to listen on {0}: everyone who can reach that address could read and change the cluster that Berth \
+         sees, and there is no encryption; listen on 127.0.0.1, or say --insecure if the network is trusted"
+    )]
+    BeyondLoopback(SocketAddr),
+    #[error("{filter:?} is no log filter: {reason}; write for example info, or warn,berth=debug")]
+    LogFilter { filter: String, reason: String },
+    #[error("can't start: {0}")]
+    Runtime(io::Error),
+    #[error("can't listen on {addr}: {source}")]
+    Bind { addr: SocketAddr, source: io::Error },
+    #[error("can't serve: {0}")]
+    Serve(#[from] tonic::transport::Error),
+}
+
+/// Whether to listen on this address: beyond the machine itself only if told so.
+pub fn check_addr(addr: SocketAddr, insecure: bool) -> Result<(), AppError> {
+    if addr.ip().to_canonical().is_loopback() || insecure { Ok(()) } else { Err(AppError::BeyondLoopback(addr)) }
+}
+
+/// Logs to standard error from now on, by `filter`, else by `RUST_LOG`.
+pub fn start_log(filter: Option<&str>) -> Result<(), AppError> {
+    let from_env = std::env::var(EnvFilter::DEFAULT_ENV).ok().filter(|text| !text.trim().is_empty());
+    let text = filter.map(str::to_owned).or(from_env).unwrap_or_else(|| DEFAULT_LOG.to_owned());
+    let parsed = EnvFilter::try_new(&text);
+    let filter = parsed.map_err(|error| AppError::LogFilter { filter: text, reason: error.to_string() })?;
+    // A log that is already there stays: only tests start two.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+    Ok(())
+}
+
+/// Serves on `addr` until a signal. `listening` is told the address once connections are taken.
+pub fn run(service: Arc<Service>, addr: SocketAddr, listening: impl FnOnce(SocketAddr)) -> Result<(), AppError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(AppError::Runtime)?;
+    let served = runtime.block_on(serve(service, addr, listening));
+    // What still runs on blocking threads (a decision, a batch) is over in a moment, or isn't waited for.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served
+}
+
+async fn serve(service: Arc<Service>, addr: SocketAddr, listening: impl FnOnce(SocketAddr)) -> Result<(), AppError> {
+    let signal = signals().map_err(AppError::Runtime)?;
+    let (stop, stopped) = oneshot::channel();
+    let shutdown = async {
+        let _ = stopped.await;
+    };
+    let bound = server::bind(service.clone(), addr, shutdown).await;
+    let (addr, server) = bound.map_err(|source| AppError::Bind { addr, source })?;
+    let ticking = tokio::spawn(tick(service));
+    let mut server = tokio::spawn(server);
+    listening(addr);
+    let served = tokio::select! {
+        ended = &mut server => ended,
+        name = signal => {
+            tracing::info!("{name}: finishing what is under way, for at most {} s", DRAIN.as_secs());
+            let _ = stop.send(());
+            match timeout(DRAIN, &mut server).await {
+                Ok(ended) => ended,
+                Err(_) => {
+                    tracing::warn!("some clients have not finished; closing their connections");
+                    Ok(Ok(()))
+                }
+            }
+        }
+    };
+    ticking.abort();
+    match served {
+        Ok(served) => Ok(served?),
+        Err(join) => Err(AppError::Runtime(io::Error::other(join))),
+    }
+}
+
+/// Does what time brings about, for ever.
+pub async fn tick(service: Arc<Service>) {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let service = service.clone();
+        // It may have to wait for a decision, so it does that on a thread that may wait.
+        if let Ok(expired @ 1..) = tokio::task::spawn_blocking(move || service.expire_reservations()).await {
+            tracing::debug!("{expired} reservations expired");
+        }
+    }
+}
+
+/// The name of the first signal to stop.
+#[cfg(unix)]
+fn signals() -> io::Result<impl Future<Output = &'static str>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = term.recv() => "SIGTERM",
+            _ = int.recv() => "SIGINT",
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn signals() -> io::Result<impl Future<Output = &'static str>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+        "Ctrl-C"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_needs_no_word() {
+        let check = |addr: &str, insecure| check_addr(addr.parse().unwrap(), insecure).is_ok();
+        assert!(check("127.0.0.1:1", false) && check("[::1]:1", false) && check("127.9.9.9:1", false));
+        assert!(check("[::ffff:127.0.0.1]:1", false));
+        assert!(!check("0.0.0.0:1", false) && !check("[::]:1", false) && !check("192.0.2.1:1", false));
+        assert!(check("0.0.0.0:1", true));
+    }
+}

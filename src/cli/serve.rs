@@ -1,0 +1,175 @@
+//! `berth serve`: the service itself.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Exit, output};
+use crate::api::server::SERVICES;
+use crate::app::{self, AppError};
+use crate::model::Kind;
+use crate::service::Service;
+use crate::service::load::Loaded;
+
+/// Remarks on the files that are printed one by one; a cluster may have thousands of the same.
+const MAX_WARNINGS: usize = 20;
+
+/// Serve decisions over gRPC until SIGTERM or SIGINT
+///
+/// Without --cluster nothing is known yet: feed it with FeedService, from a controller or by hand.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Address to listen on; port 0 is any free port
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50051")]
+    addr: String,
+    /// Manifests to begin with: JSON or YAML, also of several objects, such as `kubectl get nodes,pods -A -o json`
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    cluster: Vec<PathBuf>,
+    /// Listen beyond this machine without encryption
+    #[arg(long)]
+    insecure: bool,
+    /// Kinds whose snapshot a feed must have finished before decisions are made [default: Node,Pod]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
+    require: Option<Vec<Kind>>,
+    /// What to log to standard error, such as warn,berth=debug [default: RUST_LOG, else info]
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> Exit {
+    match serve(args) {
+        Ok(()) => Exit::Done,
+        Err((message, exit)) => {
+            output::complain(message);
+            exit
+        }
+    }
+}
+
+fn serve(args: &Args) -> Result<(), (String, Exit)> {
+    let usage = |error: String| (format!("berth serve: {error}"), Exit::Usage);
+    let addr = resolve(&args.addr).map_err(usage)?;
+    app::check_addr(addr, args.insecure).map_err(|e| usage(e.to_string()))?;
+    app::start_log(args.log.as_deref()).map_err(|e| usage(e.to_string()))?;
+    let service = Arc::new(Service::default());
+    if let Some(kinds) = &args.require {
+        service.cluster.writer().readiness_mut().require(kinds.iter().copied());
+    }
+    let loaded = if args.cluster.is_empty() { None } else { Some(load(&service, &args.cluster)?) };
+    let served = app::run(service, addr, |addr| {
+        output::line(greeting(addr, loaded.as_ref(), args.require.as_deref()));
+    });
+    served.map_err(|error| {
+        let exit = if matches!(error, AppError::BeyondLoopback(_)) { Exit::Usage } else { Exit::Failed };
+        (format!("berth serve: {error}"), exit)
+    })
+}
+
+fn load(service: &Service, files: &[PathBuf]) -> Result<Loaded, (String, Exit)> {
+    let loaded = service.load_files(files).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let noun = if errors.len() == 1 { "mistake" } else { "mistakes" };
+        (format!("berth serve: {} {noun}, nothing was loaded\n{}", errors.len(), lines.join("\n")), Exit::Usage)
+    })?;
+    for warning in loaded.warnings.iter().take(MAX_WARNINGS) {
+        output::complain(format!("warning: {warning}"));
+    }
+    if let Some(more @ 1..) = loaded.warnings.len().checked_sub(MAX_WARNINGS) {
+        output::complain(format!("warning: and {more} more of them"));
+    }
+    Ok(loaded)
+}
+
+/// The address to listen on. Of several that a name stands for, one of IPv4: that is what people type.
+fn resolve(addr: &str) -> Result<SocketAddr, String> {
+    let found = addr.to_socket_addrs();
+    let mut found: Vec<SocketAddr> = found.map_err(|error| format!("--addr {addr}: {error}"))?.collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    found.first().copied().ok_or_else(|| format!("--addr {addr}: no such host"))
+}
+
+/// A kind as people write it: `Node`, `node`, `nodes`.
+fn kind(text: &str) -> Result<Kind, String> {
+    let wanted = text.trim().to_ascii_lowercase();
+    let is_meant = |kind: &&Kind| {
+        let name = kind.as_str().to_ascii_lowercase();
+        let plural = match name.strip_suffix('y') {
+            Some(stem) => format!("{stem}ies"),
+            None if name.ends_with('s') => format!("{name}es"),
+            None => format!("{name}s"),
+        };
+        wanted == name || wanted == plural
+    };
+    Kind::ALL.iter().find(is_meant).copied().ok_or_else(|| {
+        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        format!("there is {}", names.join(", "))
+    })
+}
+
+fn greeting(addr: SocketAddr, loaded: Option<&Loaded>, required: Option<&[Kind]>) -> String {
+    // Whoever listens on all addresses is asked on one of them.
+    let ask = if addr.ip().is_unspecified() { (IpAddr::V4(Ipv4Addr::LOCALHOST), addr.port()).into() } else { addr };
+    let mut text = format!("berth {} serves on {addr}\n", env!("CARGO_PKG_VERSION"));
+    let mut entry = |name: &str, value: String| {
+        let _ = writeln!(text, "  {name:<9}{value}");
+    };
+    match loaded {
+        Some(loaded) => {
+            let Loaded { nodes, pods, others, skipped, .. } = loaded;
+            entry("cluster", format!("{nodes} nodes, {pods} pods, {others} other objects"));
+            if !skipped.is_empty() {
+                let kinds: Vec<String> = skipped.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+                entry("skipped", format!("{} (kinds that Berth doesn't read)", kinds.join(", ")));
+            }
+        }
+        None => {
+            let kinds: Vec<&str> = required.unwrap_or(&[Kind::Node, Kind::Pod]).iter().map(|k| k.as_str()).collect();
+            let kinds = kinds.join(", ");
+            entry("cluster", format!("empty; decisions begin with the first node, or a feed's snapshot of {kinds}"));
+        }
+    }
+    entry("services", format!("{}, health, reflection", SERVICES.join(", ")));
+    if loaded.is_none() {
+        let _ = write!(text, "\nGive it a node:\n  {}\n", grpcurl(NODE, ask, "berth.v1.FeedService/UpdateNodes"));
+    }
+    let ask = grpcurl(POD, ask, "berth.v1.SchedulerService/Schedule");
+    let _ = write!(text, "\nAsk where a pod should run (dry_run takes no room):\n  {ask}");
+    text
+}
+
+const NODE: &str = r#"{"events":[{"manifest":{"apiVersion":"v1","kind":"Node","metadata":{"name":"node-1"},"status":{"allocatable":{"cpu":"4","memory":"8Gi","pods":"110"}}}}]}"#;
+const POD: &str = r#"{"pod":{"manifest":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"hello"},"spec":{"containers":[{"name":"hello","image":"hello","resources":{"requests":{"cpu":"500m","memory":"256Mi"}}}]}}},"dry_run":true}"#;
+
+fn grpcurl(body: &str, addr: SocketAddr, method: &str) -> String {
+    format!("grpcurl -plaintext -d '{body}' {addr} {method}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("Node", Kind::Node),
+            ("pods", Kind::Pod),
+            (" StorageClasses", Kind::StorageClass),
+            ("csistoragecapacities", Kind::CsiStorageCapacity),
+            ("CSINode", Kind::CsiNode),
+        ] {
+            assert_eq!(kind(text), Ok(expected), "{text}");
+        }
+        assert!(kind("Deployment").is_err());
+    }
+
+    #[test]
+    fn the_lines_to_paste_are_json_without_quotes_of_the_shell() {
+        for body in [NODE, POD] {
+            serde_json::from_str::<serde_json::Value>(body).unwrap();
+            assert!(!body.contains('\''));
+        }
+        let everywhere = greeting("0.0.0.0:7".parse().unwrap(), None, None);
+        assert!(everywhere.contains(" 127.0.0.1:7 berth.v1.SchedulerService/Schedule"), "{everywhere}");
+    }
+}

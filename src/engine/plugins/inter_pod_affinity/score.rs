@@ -1,0 +1,63 @@
+//! Preferred terms, in both directions, and what required affinity of bound pods is worth.
+
+use super::{Domains, InterPodAffinity, count_key, preferences};
+use crate::cluster::NodeRow;
+use crate::cluster::terms::Role;
+use crate::engine::plugin::{Cycle, MAX_SCORE, NodeScore, PreScore, ScorePlugin};
+
+impl ScorePlugin for InterPodAffinity {
+    fn prepare<'a>(&'a self, cycle: &Cycle<'a>, _feasible: &[NodeRow<'a>]) -> PreScore<'a> {
+        let (view, pod) = (cycle.view, cycle.pod.pod);
+        if self.ignore_preferred_terms_of_existing_pods && preferences(pod).next().is_none() {
+            return PreScore::Skip;
+        }
+        let mut worth = Vec::new();
+        for (term, weight) in preferences(pod) {
+            let Some(key) = count_key(term, pod, cycle.profile) else { continue };
+            let domains = Domains::of_key(&mut worth, &term.topology_key);
+            let counter = view.counter(key);
+            counter.nodes().for_each(|(node, count)| domains.add(&node, weight * i64::from(count)));
+        }
+        let weight = |role| match role {
+            Role::RequiredAffinity => self.hard_pod_affinity_weight,
+            Role::RequiredAntiAffinity => 0,
+            Role::Preferred(weight) => i64::from(weight),
+        };
+        for (term, tally) in view.terms().matching(pod, view.objects(), |role| weight(role) != 0) {
+            let domains = Domains::of_key(&mut worth, &term.topology_key);
+            for (node, count) in tally.iter().filter_map(|(ordinal, count)| Some((view.node(ordinal)?, count))) {
+                domains.add(&node, weight(term.role) * i64::from(count));
+            }
+        }
+        worth.retain(|domains| !domains.sums.is_empty());
+        // Upstream skips only when nothing matched at all; sums that came to nothing score 0 everywhere, which is the same.
+        if worth.is_empty() { PreScore::Skip } else { PreScore::Score(Box::new(Score { worth })) }
+    }
+}
+
+struct Score {
+    /// What each domain is worth, by topology key; may be negative.
+    worth: Vec<Domains>,
+}
+
+impl NodeScore for Score {
+    fn score(&self, node: &NodeRow<'_>) -> i64 {
+        self.worth.iter().map(|domains| domains.sum(node)).sum()
+    }
+
+    /// From the lowest to the highest; all equal is 0 for all, not 100.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+    fn normalize(&self, _feasible: &[NodeRow<'_>], scores: &mut [i64]) {
+        let min = scores.iter().copied().min().unwrap_or(0);
+        let max = scores.iter().copied().max().unwrap_or(0);
+        let spread = max - min;
+        for score in scores {
+            *score = if spread > 0 {
+                // In f64 and in this order, as upstream.
+                (MAX_SCORE as f64 * ((*score - min) as f64 / spread as f64)) as i64
+            } else {
+                0
+            };
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! From events to checked objects, before the writer is taken: all that can be refused without looking at the cache.
+
+use std::sync::Arc;
+
+use super::{Ack, Assume, Event, ItemRejection, ItemWarning, Reference, RejectionCode, StreamKind};
+use crate::cluster::Cluster;
+use crate::cluster::writer::Prepared;
+use crate::manifest::{self, ManifestError, Parsed, Warning};
+use crate::model::{Kind, Object, ObjectRef, Pod, Str};
+use crate::service::FieldError;
+use crate::service::schedule::{DEFAULT_TTL_SECS, check_ttl};
+use crate::service::source::{Document, Refusal, Source};
+
+/// An event after reading and checking, ready for the writer.
+pub(super) enum Ready {
+    Upsert(Box<Prepared>),
+    Delete(ObjectRef),
+    Assume { pod: Arc<Pod>, node: Str, id: Option<Str>, ttl_micros: i64 },
+}
+
+/// Reads the events of one batch.
+pub(super) struct BatchReader<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) stream: StreamKind,
+    pub(super) sequence: u64,
+    pub(super) options: manifest::Options,
+    /// Takes the refusals and remarks.
+    pub(super) ack: &'a mut Ack,
+}
+
+/// A refusal without its place.
+struct Refused {
+    object: Reference,
+    code: RejectionCode,
+    message: String,
+    errors: Vec<FieldError>,
+}
+
+impl Refused {
+    fn new(object: Reference, code: RejectionCode, message: impl Into<String>) -> Self {
+        Self { object, code, message: message.into(), errors: Vec::new() }
+    }
+
+    fn fields(object: Reference, code: RejectionCode, errors: Vec<FieldError>) -> Self {
+        let message = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        Self { object, code, message, errors }
+    }
+
+    fn invalid(error: ManifestError) -> Self {
+        let all = |path: &str| error.errors.iter().all(|e| e.path == path);
+        let code = match () {
+            () if all("metadata.uid") => RejectionCode::MissingUid,
+            // There is a kind, it reads well, and it isn't one that Berth takes.
+            () if all("kind") && !error.kind.is_empty() => RejectionCode::WrongKind,
+            () => RejectionCode::Invalid,
+        };
+        let message = error.to_string();
+        let ManifestError { kind, name, namespace, errors } = error;
+        Self { object: Reference { kind, namespace, name, uid: String::new() }, code, message, errors }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal {
+            Refusal::Absent | Refusal::Syntax(_) => RejectionCode::Malformed,
+            Refusal::TooLarge(_) => RejectionCode::TooLarge,
+            Refusal::Invalid(error) => return Self::invalid(error),
+        };
+        Self::new(Reference::default(), code, refusal.to_string())
+    }
+}
+
+impl BatchReader<'_> {
+    /// What passes, each with its position; the rest is in the ack.
+    pub(super) fn read(mut self, events: Vec<Event>) -> Vec<(usize, Ready)> {
+        let mut ready = Vec::with_capacity(events.len());
+        for (index, event) in events.into_iter().enumerate() {
+            let read = match event {
+                Event::Upsert(source) => self.upsert(source, index),
+                Event::Delete(reference) => self.delete(reference),
+                Event::Assume(assume) => self.assume(assume, index),
+            };
+            match read {
+                Ok(item) => ready.push((index, item)),
+                Err(Refused { object, code, message, errors }) => {
+                    let sequence = self.sequence;
+                    self.ack.reject(ItemRejection { sequence, index, object, code, message, errors });
+                }
+            }
+        }
+        ready
+    }
+
+    fn upsert(&mut self, source: Source, index: usize) -> Result<Ready, Refused> {
+        let document = source.open()?;
+        if let Some(kind) = Kind::parse(document.kind())
+            && !self.stream.takes(kind)
+        {
+            return Err(self.wrong_kind(document));
+        }
+        let Parsed { value, warnings } = document.object(self.options).map_err(Refused::invalid)?;
+        let object = match value {
+            Object::Pod(pod) => Object::Pod(self.admit(Arc::unwrap_or_clone(pod), warnings, index)),
+            other => {
+                self.warn(&ObjectRef::of(&other), warnings, index);
+                other
+            }
+        };
+        Ok(Ready::Upsert(Box::new(Prepared::new(object))))
+    }
+
+    /// Reads what is necessary to name the object.
+    fn wrong_kind(&self, document: Document) -> Refused {
+        let kind = document.kind().to_owned();
+        let message = not_taken(&kind);
+        let named = match document.object(self.options) {
+            Ok(parsed) => Reference::of(&ObjectRef::of(&parsed.value)),
+            Err(error) => Reference { kind, namespace: error.namespace, name: error.name, uid: String::new() },
+        };
+        Refused::new(named, RejectionCode::WrongKind, message)
+    }
+
+    fn delete(&self, named: Reference) -> Result<Ready, Refused> {
+        let refuse = |field: &str, code, message: String| {
+            let error = FieldError { path: format!("delete.{field}"), message };
+            Err(Refused::fields(named.clone(), code, vec![error]))
+        };
+        let kind = match (named.kind.as_str(), self.stream.only_kind()) {
+            ("", Some(kind)) => kind,
+            ("", None) => return refuse("kind", RejectionCode::Invalid, "Required value".into()),
+            (name, _) => match Kind::parse(name).filter(|kind| self.stream.takes(*kind)) {
+                Some(kind) => kind,
+                None => return refuse("kind", RejectionCode::WrongKind, not_taken(name)),
+            },
+        };
+        if named.name.is_empty() && (kind != Kind::Pod || named.uid.is_empty()) {
+            return refuse("name", RejectionCode::Invalid, "Required value".into());
+        }
+        let namespace = match (kind.is_namespaced(), named.namespace.as_str()) {
+            (false, _) => "",
+            (true, "") => "default",
+            (true, given) => given,
+        };
+        let (name, uid) = (named.name.as_str().into(), named.uid.as_str().into());
+        Ok(Ready::Delete(ObjectRef { kind, namespace: namespace.into(), name, uid }))
+    }
+
+    fn assume(&mut self, assume: Assume, index: usize) -> Result<Ready, Refused> {
+        let mut errors = Vec::new();
+        let ttl_micros = assume.ttl_micros.unwrap_or(DEFAULT_TTL_SECS * 1_000_000);
+        if let Err(message) = check_ttl(ttl_micros) {
+            errors.push(FieldError { path: "assume.ttl".into(), message });
+        }
+        if assume.node.is_empty() {
+            errors.push(FieldError { path: "assume.node".into(), message: "Required value".into() });
+        }
+        let pod = match assume.pod.open() {
+            Ok(document) => document.pod(self.options).map_err(Refused::invalid),
+            Err(Refusal::Absent) => {
+                let error = FieldError { path: "assume.pod".into(), message: "Required value".into() };
+                Err(Refused::fields(Reference::default(), RejectionCode::Invalid, vec![error]))
+            }
+            Err(refusal) => Err(refusal.into()),
+        };
+        let parsed = match pod {
+            Ok(parsed) if errors.is_empty() => parsed,
+            Ok(parsed) => {
+                let named = Reference::of(&ObjectRef::of(&Object::from(parsed.value)));
+                return Err(Refused::fields(named, RejectionCode::Invalid, errors));
+            }
+            Err(mut refused) => {
+                refused.errors.extend(errors);
+                return Err(refused);
+            }
+        };
+        let pod = self.admit(parsed.value, parsed.warnings, index);
+        let id = (!assume.reservation_id.is_empty()).then(|| Str::from(assume.reservation_id));
+        Ok(Ready::Assume { pod, node: assume.node.into(), id, ttl_micros })
+    }
+
+    /// Fills in what needs other objects, and passes the remarks on.
+    fn admit(&mut self, mut pod: Pod, mut warnings: Vec<Warning>, index: usize) -> Arc<Pod> {
+        manifest::apply_classes(&mut pod, self.cluster, &mut warnings);
+        let pod = Arc::new(pod);
+        if !warnings.is_empty() {
+            self.warn(&ObjectRef::of(&Object::Pod(pod.clone())), warnings, index);
+        }
+        pod
+    }
+
+    fn warn(&mut self, object: &ObjectRef, warnings: Vec<Warning>, index: usize) {
+        for warning in warnings {
+            let object = Reference::of(object);
+            self.ack.warn(ItemWarning { sequence: self.sequence, index, object, warning });
+        }
+    }
+}
+
+fn not_taken(kind: &str) -> String {
+    format!("this stream doesn't take objects of kind {kind:?}")
+}

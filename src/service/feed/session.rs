@@ -1,0 +1,255 @@
+//! The state machine of one stream.
+//!
+//! ```text
+//!            Hello (first request only)          SnapshotBegin
+//!  Opened ------------------------> Named source <------------> In a snapshot
+//!    | first request without Hello               SnapshotEnd
+//!    v
+//!  Unnamed (no snapshots)
+//! ```
+
+use std::sync::Arc;
+
+use super::read::{BatchReader, Ready};
+use super::{Ack, Batch, Control, ItemRejection, MAX_EVENTS, Reference, RejectionCode, StreamKind};
+use crate::cluster::Writer;
+use crate::cluster::reservation::Basis;
+use crate::cluster::store::{FILE_SOURCE, Origin};
+use crate::cluster::writer::{Reserve, WriteError};
+use crate::manifest;
+use crate::model::{Kind, Object, ObjectRef, Str, Time};
+use crate::service::{FieldError, Service, ServiceError};
+
+/// One open stream.
+#[derive(Debug)]
+pub struct FeedSession {
+    service: Arc<Service>,
+    kind: StreamKind,
+    state: State,
+    sequence: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    Opened,
+    Unnamed,
+    Named { source: Str, snapshot: Option<Snapshot> },
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    number: u64,
+    kinds: Vec<Kind>,
+}
+
+impl FeedSession {
+    pub fn new(service: Arc<Service>, kind: StreamKind) -> Self {
+        Self { service, kind, state: State::Opened, sequence: 0 }
+    }
+
+    /// Applies a batch and says what became of it.
+    ///
+    /// # Errors
+    /// One that ends the stream; nothing of the batch was applied, and what was applied before stays.
+    pub fn apply(&mut self, batch: Batch) -> Result<Ack, ServiceError> {
+        if batch.events.len() > MAX_EVENTS {
+            let message = format!("must have at most {MAX_EVENTS} items, has {}", batch.events.len());
+            return Err(ServiceError::invalid("events", message));
+        }
+        self.open(&batch)?;
+        self.number(&batch)?;
+        let mut end_of_snapshot = false;
+        match &batch.control {
+            Some(Control::SnapshotBegin { kinds }) => self.begin_snapshot(kinds)?,
+            Some(Control::SnapshotEnd) => {
+                end_of_snapshot = true;
+                if !matches!(&self.state, State::Named { snapshot: Some(_), .. }) {
+                    return Err(ServiceError::invalid("control.snapshot_end", "no snapshot has begun on this stream"));
+                }
+            }
+            Some(Control::Hello { .. } | Control::Bookmark) | None => {}
+        }
+        let mut ack = Ack { sequence: self.sequence, ..Ack::default() };
+        let reader = BatchReader {
+            cluster: &self.service.cluster,
+            stream: self.kind,
+            sequence: self.sequence,
+            options: manifest::Options { allow_missing_uid: !matches!(self.state, State::Named { .. }) },
+            ack: &mut ack,
+        };
+        let ready = reader.read(batch.events);
+        self.write(ready, end_of_snapshot, &mut ack);
+        Ok(ack)
+    }
+
+    /// Settles who speaks, with the first batch.
+    fn open(&mut self, batch: &Batch) -> Result<(), ServiceError> {
+        let hello = match &batch.control {
+            Some(Control::Hello { source, epoch, incarnation }) => Some((source, *epoch, incarnation)),
+            _ => None,
+        };
+        match (&self.state, hello) {
+            (State::Opened, Some((source, epoch, incarnation))) => {
+                if source.is_empty() || source == FILE_SOURCE {
+                    let message = "must name the client; neither empty nor \"file\"";
+                    return Err(ServiceError::invalid("control.hello.source", message));
+                }
+                if batch.sequence == 0 {
+                    return Err(ServiceError::invalid("sequence", "must be 1 or more on a stream that says hello"));
+                }
+                let now = self.service.now();
+                let mut writer = self.service.cluster.writer();
+                if !incarnation.is_empty() && *incarnation != **writer.incarnation() {
+                    let current = writer.incarnation().clone();
+                    return Err(ServiceError::OtherIncarnation { named: incarnation.clone(), current });
+                }
+                let source = Str::from(source.as_str());
+                writer.readiness_mut().stream_opened(&source, epoch, now);
+                self.state = State::Named { source, snapshot: None };
+            }
+            (_, Some(_)) => {
+                return Err(ServiceError::invalid("control.hello", "only the first request of a stream may say hello"));
+            }
+            (State::Opened, None) => {
+                let now = self.service.now();
+                self.service.cluster.writer().readiness_mut().stream_opened(&Str::default(), 0, now);
+                self.state = State::Unnamed;
+            }
+            (State::Unnamed | State::Named { .. }, None) => {}
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, batch: &Batch) -> Result<(), ServiceError> {
+        if matches!(self.state, State::Unnamed) {
+            self.sequence += 1;
+        } else if batch.sequence > self.sequence {
+            self.sequence = batch.sequence;
+        } else {
+            let message = format!("must grow with each request: {} follows {}", batch.sequence, self.sequence);
+            return Err(ServiceError::invalid("sequence", message));
+        }
+        Ok(())
+    }
+
+    fn begin_snapshot(&mut self, names: &[String]) -> Result<(), ServiceError> {
+        const PATH: &str = "control.snapshot_begin";
+        let State::Named { snapshot, .. } = &mut self.state else {
+            return Err(ServiceError::invalid(PATH, "a stream that didn't say hello may not send snapshots"));
+        };
+        if snapshot.is_some() {
+            return Err(ServiceError::invalid(PATH, "the snapshot before has not ended"));
+        }
+        let mut kinds: Vec<Kind> = Vec::new();
+        let mut errors = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            match Kind::parse(name).filter(|k| self.kind.takes(*k)) {
+                Some(kind) => kinds.push(kind),
+                None => errors.push(FieldError {
+                    path: format!("{PATH}.kinds[{i}]"),
+                    message: format!("{name:?} is no kind of this stream"),
+                }),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(ServiceError::Invalid(errors));
+        }
+        if kinds.is_empty() {
+            match self.kind.only_kind() {
+                Some(kind) => kinds.push(kind),
+                None => return Err(ServiceError::invalid(format!("{PATH}.kinds"), "must name at least one kind")),
+            }
+        }
+        kinds.sort();
+        kinds.dedup();
+        let number = self.service.cluster.writer().begin_snapshot();
+        *snapshot = Some(Snapshot { number, kinds });
+        Ok(())
+    }
+
+    /// The critical section: all accepted items in one revision.
+    fn write(&mut self, items: Vec<(usize, Ready)>, end_of_snapshot: bool, ack: &mut Ack) {
+        let now = self.service.now();
+        let mut writer = self.service.cluster.writer();
+        let (source, number) = match &self.state {
+            State::Named { source, snapshot } => (source.clone(), snapshot.as_ref().map_or(0, |s| s.number)),
+            State::Opened | State::Unnamed => (Str::default(), 0),
+        };
+        writer.readiness_mut().heard(&source, now);
+        if !items.is_empty() || end_of_snapshot {
+            writer.begin();
+        }
+        let origin = Origin { source: source.clone(), snapshot: number };
+        for (index, item) in items {
+            match item {
+                Ready::Upsert(prepared) => {
+                    writer.upsert(*prepared, origin.clone());
+                    ack.applied += 1;
+                }
+                Ready::Delete(object) => {
+                    if writer.delete(&object) {
+                        ack.applied += 1;
+                    } else {
+                        ack.stale += 1;
+                    }
+                }
+                Ready::Assume { pod, node, id, ttl_micros } => {
+                    let expires = Time(now.0.saturating_add(ttl_micros));
+                    let (bindings, basis) = (Vec::new(), Basis::Assumed);
+                    assume(&mut writer, index, Reserve { pod, node, bindings, id, now, expires, basis }, ack);
+                }
+            }
+        }
+        if end_of_snapshot
+            && let State::Named { snapshot, .. } = &mut self.state
+            && let Some(ended) = snapshot.take()
+        {
+            ack.removed += writer.finish_snapshot(&source, ended.number, &ended.kinds) as u64;
+        }
+        ack.revision = writer.view().revision();
+        ack.incarnation = writer.incarnation().clone();
+    }
+}
+
+fn assume(writer: &mut Writer, index: usize, ask: Reserve, ack: &mut Ack) {
+    let (pod, node) = (ask.pod.clone(), ask.node.clone());
+    let taken = ask.id.as_ref().and_then(|id| writer.reservations().with_id(id));
+    let result = match taken {
+        Some(other) if other.pod.pod.meta.uid != pod.meta.uid => {
+            Err((RejectionCode::Conflict, format!("reservation {} is another pod's", other.id)))
+        }
+        _ => match writer.reserve(ask) {
+            Ok(_) => Ok(true),
+            // The binding under way is done: there is nothing left to hold.
+            Err(WriteError::BoundElsewhere { node: bound, .. }) if bound == node => Ok(false),
+            Err(e @ WriteError::UnknownNode(_)) => Err((RejectionCode::UnknownNode, e.to_string())),
+            Err(e @ (WriteError::BoundElsewhere { .. } | WriteError::Finished(_))) => {
+                Err((RejectionCode::Conflict, e.to_string()))
+            }
+        },
+    };
+    match result {
+        Ok(true) => ack.applied += 1,
+        Ok(false) => ack.stale += 1,
+        Err((code, message)) => ack.reject(ItemRejection {
+            sequence: ack.sequence,
+            index,
+            object: Reference::of(&ObjectRef::of(&Object::Pod(pod))),
+            code,
+            message,
+            errors: Vec::new(),
+        }),
+    }
+}
+
+impl Drop for FeedSession {
+    /// The stream is over; a snapshot that has not ended deletes nothing.
+    fn drop(&mut self) {
+        let source = match &self.state {
+            State::Opened => return,
+            State::Unnamed => Str::default(),
+            State::Named { source, .. } => source.clone(),
+        };
+        self.service.cluster.writer().readiness_mut().stream_closed(&source);
+    }
+}
