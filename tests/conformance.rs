@@ -14,11 +14,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Families whose scenarios need something that isn't there yet, and what.
-const NOT_YET: &[(&str, &str)] = &[
-    ("scheduling/nominated", "nominated pods"),
-    ("scheduling/profile", "KubeSchedulerConfiguration"),
-    ("scheduling/volumes", "volumes"),
-];
+const NOT_YET: &[(&str, &str)] =
+    &[("scheduling/nominated", "nominated pods"), ("scheduling/profile", "KubeSchedulerConfiguration")];
 
 /// Kinds of vectors of which nothing is answered yet.
 const NOT_YET_KINDS: &[&str] = &["eviction"];

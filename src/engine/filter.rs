@@ -17,6 +17,8 @@ pub(super) struct Filtered<'v> {
     pub(super) rejected: Vec<(Ordinal, Rejection)>,
     pub(super) pre_filter: Option<Rejection>,
     pub(super) absent: Option<Rejection>,
+    /// What judged the nodes, for questions about the chosen one.
+    pub(super) filters: Vec<Box<dyn NodeFilter + 'v>>,
 }
 
 /// The outcome of PreFilter.
@@ -27,12 +29,13 @@ struct Prepared<'a> {
     only: Option<(BTreeSet<Str>, Vec<&'static str>)>,
 }
 
-fn prepare<'a>(cycle: &Cycle<'a>) -> Prepared<'a> {
+fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError> {
     let mut prepared = Prepared { filters: Vec::new(), rejection: None, only: None };
     for plugin in cycle.profile.filters() {
         let Some(filter) = plugin.filter() else { continue };
         match filter.prepare(cycle) {
             PreFilter::Skip => {}
+            PreFilter::Error(error) => return Err(EngineError::PreFilter { plugin: plugin.name(), error }),
             PreFilter::Filter(filter) => prepared.filters.push(filter),
             PreFilter::Narrow(names, filter) => {
                 prepared.filters.push(filter);
@@ -45,7 +48,7 @@ fn prepare<'a>(cycle: &Cycle<'a>) -> Prepared<'a> {
                 plugins.sort_unstable();
                 if left.is_empty() {
                     prepared.rejection = Some(Rejection::unresolvable(plugin.name(), Reason::NoNodeOf(plugins)));
-                    return prepared;
+                    return Ok(prepared);
                 }
                 prepared.only = Some((left, plugins));
             }
@@ -56,12 +59,12 @@ fn prepare<'a>(cycle: &Cycle<'a>) -> Prepared<'a> {
                     prepared.rejection = Some(rejection);
                 }
                 if ends {
-                    return prepared;
+                    return Ok(prepared);
                 }
             }
         }
     }
-    prepared
+    Ok(prepared)
 }
 
 /// Filters the nodes. Refusals are worked out if `explain` says so or if no node passes; a placed pod's caller asks for
@@ -73,7 +76,7 @@ pub(super) fn run<'a>(
     cancel: &AtomicBool,
 ) -> Result<Filtered<'a>, EngineError> {
     let nodes = candidates.map_or(cycle.view.node_count(), <[Ordinal]>::len);
-    let prepared = prepare(cycle);
+    let prepared = prepare(cycle)?;
     let mut filtered = Filtered {
         nodes,
         evaluated: 0,
@@ -81,6 +84,7 @@ pub(super) fn run<'a>(
         rejected: Vec::new(),
         pre_filter: prepared.rejection.clone(),
         absent: None,
+        filters: Vec::new(),
     };
     if filtered.pre_filter.is_some() {
         return Ok(filtered);
@@ -104,6 +108,7 @@ pub(super) fn run<'a>(
         let narrowing = plugins.first().copied().unwrap_or_default();
         filtered.absent = Some(Rejection::unresolvable(narrowing, Reason::NotAmongNodesOf(plugins.clone())));
     }
+    filtered.filters = prepared.filters;
     Ok(filtered)
 }
 
