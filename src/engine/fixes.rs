@@ -16,6 +16,9 @@ pub enum Fix {
     /// Preemption frees a ReadWriteOncePod claim only when all its users go. 1.36.2 counts a claim in use once, however many
     /// pods use it, and takes a pod for a user by the claim's name alone, whatever its namespace.
     ReadWriteOncePodUsers,
+    /// A volume labelled with a zone keeps off nodes without any zone or region label, if some node of the cluster has one.
+    /// 1.36.2 lets every such node pass, a rule meant for clusters of a single zone (kubernetes/kubernetes#117983).
+    ZonedVolumeAndNodeWithoutZone,
 }
 
 impl Fix {
@@ -28,6 +31,7 @@ impl Fix {
             Self::NamespaceSelectorThatExcludesOwnNamespace => "namespace-selector-that-excludes-own-namespace",
             Self::PodLevelRequestInScore => "pod-level-request-in-score",
             Self::ReadWriteOncePodUsers => "read-write-once-pod-users",
+            Self::ZonedVolumeAndNodeWithoutZone => "zoned-volume-and-node-without-zone",
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::cluster::NodeRow;
 use crate::cluster::view::ObjectTable;
+use crate::engine::Fix;
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::engine::volume_reason::{Resource, VolumeReason};
@@ -9,7 +10,7 @@ use crate::model::csi_migration::ZONE_DELIMITER;
 use crate::model::node::{REGION_LABEL, ZONE_LABEL};
 use crate::model::storage::{BindingMode, PersistentVolume};
 use crate::model::volume::VolumeSource;
-use crate::model::{Pod, Str};
+use crate::model::{Labels, Pod, Str};
 
 const NAME: &str = "VolumeZone";
 
@@ -39,9 +40,18 @@ impl FilterPlugin for VolumeZone {
         match restrictions(cycle.view.objects(), cycle.pod.pod) {
             Err(reason) => PreFilter::Reject(Rejection::unresolvable(NAME, Reason::Volume(reason))),
             Ok(restrictions) if restrictions.is_empty() => PreFilter::Skip,
-            Ok(restrictions) => PreFilter::Filter(Box::new(Filter { restrictions })),
+            Ok(restrictions) => {
+                let has_zones = cycle.profile.has_fix(Fix::ZonedVolumeAndNodeWithoutZone)
+                    && cycle.view.nodes().any(|node| is_zoned(node.labels()));
+                PreFilter::Filter(Box::new(Filter { restrictions, has_zones }))
+            }
         }
     }
+}
+
+/// Whether a node has one of the labels.
+fn is_zoned(labels: &Labels) -> bool {
+    LABELS.iter().any(|(label, _)| labels.contains_key(label))
 }
 
 /// A label of a volume and the values that it accepts.
@@ -106,13 +116,15 @@ fn of_volume(volume: &PersistentVolume) -> impl Iterator<Item = Restriction<'_>>
 
 struct Filter<'a> {
     restrictions: Vec<Restriction<'a>>,
+    /// Known only with the switch: the cluster is one of zones, also where a node doesn't say so.
+    has_zones: bool,
 }
 
 impl NodeFilter for Filter<'_> {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
         let labels = node.labels();
-        // A node without any of the labels is one of a cluster without zones.
-        if LABELS.iter().all(|(label, _)| !labels.contains_key(label)) {
+        // A node without any of the labels is taken for one of a cluster without zones.
+        if !self.has_zones && !is_zoned(labels) {
             return Ok(());
         }
         let unmet = self.restrictions.iter().find(|r| {
@@ -132,8 +144,9 @@ impl NodeFilter for Filter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Code;
+    use crate::engine::testing::Scene;
     use crate::engine::testing_views::{feasible, prepared, refusal, view_of};
+    use crate::engine::{Code, Profile};
     use crate::model::Object;
     use crate::model::testing::{NodeBuilder, PodBuilder, node, pod};
     use crate::model::testing_storage::{claim, claim_volume, delayed_class, immediate_class, volume};
@@ -170,6 +183,19 @@ mod tests {
     fn a_node_without_any_of_the_labels_passes() {
         let nodes = vec![node("bare"), node("regional").label(REGION_LABEL, "r"), node("other").zone("b")];
         assert_eq!(with_label(ZONE_LABEL, "a", nodes), ["bare"]);
+    }
+
+    #[test]
+    fn the_switch_takes_a_bare_node_for_zoned_where_others_are() {
+        let feasible = |nodes: Vec<NodeBuilder>| {
+            let pv = volume("pv").label(ZONE_LABEL, "a").build();
+            let objects = vec![claim("c").bound_to("pv").build().into(), pv.into()];
+            let fixed = Profile::default().with_fix(Fix::ZonedVolumeAndNodeWithoutZone);
+            let verdict = Scene::of(view_of(nodes, vec![], objects)).profile(fixed).decide(user());
+            verdict.feasible().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(feasible(vec![node("bare"), node("a").zone("a"), node("b").zone("b")]), ["a"]);
+        assert_eq!(feasible(vec![node("bare"), node("also")]), ["also", "bare"]);
     }
 
     #[test]
