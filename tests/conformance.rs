@@ -96,7 +96,7 @@ fn differences(expected: &Value, answer: &Value) -> Vec<String> {
 }
 
 fn judge(scenario: &Value) -> Vec<String> {
-    let answer = berth::service::answer::answer(scenario);
+    let answer = berth::service::answer::answer(scenario, &[]);
     if let Some(error) = answer.get("error") {
         return vec![format!("error: {error}")];
     }
@@ -142,7 +142,7 @@ fn kinds_that_are_not_supported_yet_say_so() {
     for (family, path) in NOT_YET_KINDS.iter().flat_map(|kind| families(kind)) {
         println!("{family}: not yet supported");
         for scenario in scenarios(&path).iter().take(5) {
-            let answer = berth::service::answer::answer(scenario);
+            let answer = berth::service::answer::answer(scenario, &[]);
             let error = answer["error"].as_str().unwrap_or_default();
             assert!(error.ends_with("is not supported yet"), "{}: {answer}", scenario["name"]);
         }

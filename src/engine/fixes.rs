@@ -22,8 +22,12 @@ pub enum Fix {
 }
 
 impl Fix {
-    pub const ALL: &'static [Fix] =
-        &[Fix::NamespaceSelectorThatExcludesOwnNamespace, Fix::PodLevelRequestInScore, Fix::ReadWriteOncePodUsers];
+    pub const ALL: &'static [Fix] = &[
+        Fix::NamespaceSelectorThatExcludesOwnNamespace,
+        Fix::PodLevelRequestInScore,
+        Fix::ReadWriteOncePodUsers,
+        Fix::ZonedVolumeAndNodeWithoutZone,
+    ];
 
     /// The switch's name, as in profiles and in `berth answer --fix`.
     pub fn as_str(self) -> &'static str {

@@ -4,6 +4,7 @@ use super::object::pod_source;
 use super::{count, micros, object_ref, reservation_state, timestamp, view_info, warning};
 use crate::api::pb;
 use crate::api::pb::reason_count::Detail;
+use crate::cluster::VolumeBinding;
 use crate::engine::{Code, Reason};
 use crate::model::Kind;
 use crate::model::resources::PODS;
@@ -39,6 +40,7 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
         view: Some(view_info(&answer.view)),
         warnings: answer.warnings.into_iter().map(warning).collect(),
         profile: answer.profile.to_string(),
+        volume_bindings: answer.bindings.into_iter().map(volume_binding).collect(),
         ..Default::default()
     };
     match answer.verdict {
@@ -59,6 +61,12 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
         Verdict::Unschedulable | Verdict::Gated => {}
     }
     response
+}
+
+fn volume_binding(binding: VolumeBinding) -> pb::VolumeBinding {
+    let (namespace, claim) = binding.claim;
+    let volume = binding.volume.map(|volume| volume.to_string()).unwrap_or_default();
+    pb::VolumeBinding { namespace: namespace.to_string(), claim: claim.to_string(), volume }
 }
 
 pub(super) fn outcome(kind: VerdictKind) -> pb::Outcome {
