@@ -73,7 +73,7 @@ impl Problem {
 
     /// Something that must not happen. The client gets an id, the log says what it stands for.
     pub(super) fn bug(what: &str) -> Self {
-        let id = uuid::Uuid::new_v4();
+        let id = crate::cluster::fresh_id::fresh_id();
         tracing::error!(request_id = %id, "internal error: {what}");
         let message = format!("internal error; Berth's log has it under request id {id}");
         Self::new(Code::Internal, "INTERNAL", message).with("request_id", id)

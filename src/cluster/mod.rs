@@ -10,6 +10,7 @@
 //! Promises: no map guard leaves this module, nothing here is async, and nothing here knows of gRPC.
 
 pub mod counts;
+pub mod fresh_id;
 pub mod node_tally;
 pub mod pod_info;
 pub mod pod_set;

@@ -133,7 +133,7 @@ impl Writer {
             handed_over: BTreeSet::new(),
             last_snapshot: 0,
             last_reservation: 0,
-            incarnation: uuid::Uuid::new_v4().to_string().into(),
+            incarnation: super::fresh_id::fresh_id().to_string().into(),
         }
     }
 
