@@ -2,7 +2,7 @@
 //!
 //! [`run`] serves until SIGTERM or SIGINT, then lets calls and streams end, for at most [`DRAIN`].
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,8 @@ pub fn start_log(filter: Option<&str>) -> Result<(), AppError> {
     let parsed = EnvFilter::try_new(&text);
     let filter = parsed.map_err(|error| AppError::LogFilter { filter: text, reason: error.to_string() })?;
     // A log that is already there stays: only tests start two.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let _ = log.with_ansi(io::stderr().is_terminal()).try_init();
     Ok(())
 }
 

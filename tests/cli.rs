@@ -1,5 +1,7 @@
 //! The command line as its users see it: output, exit codes, and what it says to wrong input.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests; clippy.toml only covers test functions")]
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -1,5 +1,7 @@
 //! The promise of the demo, in process: after the openb pods were placed no node is over its allocatable in any resource.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests; clippy.toml only covers test functions")]
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -1,6 +1,8 @@
 //! The direction of dependencies (docs/architecture.md): each folder of `src/` uses only what lies below it, and knows
 //! nothing of the crates that belong elsewhere. Read from the sources, since the compiler doesn't mind.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests; clippy.toml only covers test functions")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

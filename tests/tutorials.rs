@@ -1,6 +1,8 @@
 //! The pods of the classic tutorials, each decided by itself on the tutorials' cluster and held against
 //! `tutorials/expected.txt`. To renew that file after a change that is meant: `BERTH_BLESS=1 cargo test --test tutorials`.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests; clippy.toml only covers test functions")]
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -38,7 +38,10 @@ const REVISION_RETRY: Duration = Duration::from_millis(50);
 
 /// An error on its way to the client.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct Problem(Box<Content>);
+
+#[derive(Debug)]
+struct Content {
     code: Code,
     reason: &'static str,
     message: String,
@@ -50,16 +53,21 @@ pub(super) struct Problem {
 impl Problem {
     fn new(code: Code, reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, reason, message, violations: Vec::new(), retry: None, metadata: HashMap::new() }
+        Self(Box::new(Content { code, reason, message, violations: Vec::new(), retry: None, metadata: HashMap::new() }))
     }
 
     fn with(mut self, key: &str, value: impl ToString) -> Self {
-        self.metadata.insert(key.to_owned(), value.to_string());
+        self.0.metadata.insert(key.to_owned(), value.to_string());
+        self
+    }
+
+    fn violations(mut self, violations: Vec<FieldError>) -> Self {
+        self.0.violations = violations;
         self
     }
 
     fn retry(mut self, after: Duration) -> Self {
-        self.retry = Some(after);
+        self.0.retry = Some(after);
         self
     }
 
@@ -73,23 +81,22 @@ impl Problem {
 
     /// The error as an answer within a stream.
     pub(super) fn into_answer(self) -> pb::ErrorStatus {
-        let violations = self.violations.into_iter();
+        let Content { code, message, violations, .. } = *self.0;
+        let violations = violations.into_iter();
         let violations = violations.map(|e| pb::FieldViolation { field: e.path, description: e.message });
-        pb::ErrorStatus { code: self.code as i32, message: self.message, violations: violations.collect() }
+        pb::ErrorStatus { code: code as i32, message, violations: violations.collect() }
     }
 }
 
 impl From<ServiceError> for Problem {
     fn from(error: ServiceError) -> Self {
         let message = error.to_string();
+        let problem = |code, reason| Self::new(code, reason, message);
         match error {
-            ServiceError::Invalid(violations) => {
-                Self { violations, ..Self::new(Code::InvalidArgument, "INVALID_FIELDS", message) }
-            }
+            ServiceError::Invalid(errors) => problem(Code::InvalidArgument, "INVALID_FIELDS").violations(errors),
             ServiceError::InvalidObject(error) => {
-                let (object, violations) = (error.object(), error.errors);
-                Self { violations, ..Self::new(Code::InvalidArgument, "INVALID_FIELDS", message) }
-                    .with("object", object)
+                let object = error.object();
+                problem(Code::InvalidArgument, "INVALID_FIELDS").with("object", object).violations(error.errors)
             }
             ServiceError::NotFound { what, name, .. } => {
                 let reason = match what {
@@ -97,21 +104,18 @@ impl From<ServiceError> for Problem {
                     "node" => "NODE_NOT_FOUND",
                     _ => "NOT_FOUND",
                 };
-                Self::new(Code::NotFound, reason, message).with("name", name)
+                problem(Code::NotFound, reason).with("name", name)
             }
-            ServiceError::NotReady(_) => Self::new(Code::Unavailable, "NOT_READY", message).retry(READY_RETRY),
+            ServiceError::NotReady(_) => problem(Code::Unavailable, "NOT_READY").retry(READY_RETRY),
             ServiceError::RevisionNotReached { wanted, current } => {
-                Self::new(Code::Unavailable, "REVISION_NOT_REACHED", message)
-                    .with("wanted", wanted)
-                    .with("current", current)
-                    .retry(REVISION_RETRY)
+                let problem = problem(Code::Unavailable, "REVISION_NOT_REACHED").retry(REVISION_RETRY);
+                problem.with("wanted", wanted).with("current", current)
             }
             ServiceError::OtherIncarnation { named, current } => {
-                Self::new(Code::FailedPrecondition, "OTHER_INCARNATION", message)
-                    .with("named", named)
-                    .with("current", current)
+                let problem = problem(Code::FailedPrecondition, "OTHER_INCARNATION");
+                problem.with("named", named).with("current", current)
             }
-            ServiceError::Cancelled => Self::new(Code::Cancelled, "CANCELLED", message),
+            ServiceError::Cancelled => problem(Code::Cancelled, "CANCELLED"),
             ServiceError::Internal(what) => Self::bug(&what),
         }
     }
@@ -119,7 +123,7 @@ impl From<ServiceError> for Problem {
 
 impl From<Problem> for Status {
     fn from(problem: Problem) -> Self {
-        let Problem { code, reason, message, violations, retry, metadata } = problem;
+        let Content { code, reason, message, violations, retry, metadata } = *problem.0;
         // A client may have put any text into a name.
         let metadata: HashMap<_, _> = metadata.into_iter().map(|(key, value)| (key, cut(value, 256))).collect();
         let mut details = ErrorDetails::with_error_info(reason, DOMAIN, metadata);

@@ -32,13 +32,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(super) struct Health {
     reporter: HealthReporter,
     service: Arc<Service>,
+    /// What was said at first. Watchers are told each word, so none is said twice.
+    ready_at_first: bool,
 }
 
 impl Health {
     /// The first word is said before anybody can ask.
     pub(super) async fn new(reporter: HealthReporter, service: Arc<Service>) -> Self {
-        let health = Self { reporter, service };
+        let mut health = Self { reporter, service, ready_at_first: false };
         let ready = health.is_ready().await;
+        health.ready_at_first = ready;
         for (name, serving) in [(OVERALL, ready), (SCHEDULER, ready), (FEED, true), (INSPECT, true)] {
             health.say(name, serving).await;
         }
@@ -47,13 +50,13 @@ impl Health {
 
     /// Follows the service for ever.
     pub(super) async fn follow(&self, changed: &Notify) -> Infallible {
-        let mut said = None;
+        let mut said = self.ready_at_first;
         loop {
             let ready = self.is_ready().await;
-            if said != Some(ready) {
+            if said != ready {
                 self.say(OVERALL, ready).await;
                 self.say(SCHEDULER, ready).await;
-                said = Some(ready);
+                said = ready;
             }
             let _ = tokio::time::timeout(LOOK_EVERY, changed.notified()).await;
         }

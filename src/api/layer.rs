@@ -119,9 +119,46 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::Ordering;
+
     use tonic::codegen::http::HeaderValue;
+    use tower::{ServiceExt, service_fn};
 
     use super::*;
+    use crate::api::blocking::CancelOnDrop;
+
+    #[tokio::test]
+    async fn a_call_whose_time_is_up_is_told_so_and_its_handler_is_stopped() {
+        let guard = CancelOnDrop::default();
+        let stopped = guard.flag();
+        let mut guard = Some(guard);
+        let never = service_fn(move |_| {
+            let guard = guard.take();
+            async move {
+                let _guard = guard;
+                std::future::pending::<Result<Response<Body>, Infallible>>().await
+            }
+        });
+        let request = Request::builder().header("grpc-timeout", "5m").body(Body::default()).unwrap();
+        let response = CallLayer.layer(never).oneshot(request).await.unwrap();
+        assert_eq!(response.headers()["grpc-status"], "4");
+        assert!(stopped.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test]
+    async fn a_call_without_a_deadline_gets_its_answer_and_others_can_see_theirs() {
+        let echo = service_fn(|request: Request<Body>| async move {
+            let mut response = Response::new(Body::default());
+            response.extensions_mut().insert(request.extensions().get::<Deadline>().is_some());
+            Ok::<_, Infallible>(response)
+        });
+        for (timeout, seen) in [("", false), ("1H", true)] {
+            let request = Request::builder().header("grpc-timeout", timeout).body(Body::default()).unwrap();
+            let response = CallLayer.layer(echo).oneshot(request).await.unwrap();
+            assert_eq!(response.extensions().get(), Some(&seen));
+        }
+    }
 
     #[test]
     fn timeouts_are_read_as_the_protocol_writes_them() {

@@ -21,3 +21,5 @@ pub mod pb;
 mod replies;
 mod scheduler;
 pub mod server;
+
+pub use convert::decision::response as schedule_response;

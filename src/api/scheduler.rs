@@ -52,7 +52,7 @@ fn decide(
 type Place = mpsc::OwnedPermit<Result<pb::ScheduleStreamResponse, Status>>;
 
 enum Queued {
-    Request(pb::ScheduleStreamRequest, Place),
+    Request(Box<pb::ScheduleStreamRequest>, Place),
     /// How the stream ends, unless well.
     End(Status, Place),
 }
@@ -67,7 +67,7 @@ async fn read(
     while let Ok(place) = replies.clone().reserve_owned().await {
         let queued = tokio::select! {
             request = requests.message() => match request {
-                Ok(Some(request)) => Queued::Request(request, place),
+                Ok(Some(request)) => Queued::Request(Box::new(request), place),
                 Ok(None) => return,
                 Err(status) if means_too_large(&status) => Queued::End(too_large(MAX_REQUEST_BYTES), place),
                 Err(status) => Queued::End(status, place),
@@ -95,7 +95,7 @@ async fn answer(decisions: Decisions, mut queue: mpsc::UnboundedReceiver<Queued>
             for queued in turn {
                 match queued {
                     Queued::Request(request, place) => {
-                        place.send(Ok(stream_response(&service, request, &cancel)));
+                        place.send(Ok(stream_response(&service, *request, &cancel)));
                     }
                     Queued::End(status, place) => {
                         place.send(Err(status));

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Write};
 use serde_json::{Value, json};
 
 use super::{Exit, output};
+use crate::engine::fixes::Fix;
 use crate::service::answer;
 
 /// Answer scenarios in batch: JSON lines on standard input, one JSON answer a line, in order
@@ -14,15 +15,26 @@ use crate::service::answer;
 /// (KubeSchedulerConfiguration), `policy` (eviction), nominated nodes and preemption; such a scenario gets an error, and
 /// decisions carry no preemption fields.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// Deliberate differences from upstream to switch on (docs/differences.md lists them)
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = parse_fix)]
+    fix: Vec<Fix>,
+}
 
-pub(super) fn run(_args: &Args) -> Exit {
+fn parse_fix(name: &str) -> Result<Fix, String> {
+    Fix::parse(name).ok_or_else(|| {
+        let names: Vec<&str> = Fix::ALL.iter().map(|fix| fix.as_str()).collect();
+        format!("there is no such difference; there is {}", names.join(", "))
+    })
+}
+
+pub(super) fn run(args: &Args) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for line in io::stdin().lock().lines() {
         let answer = match line {
             Ok(line) if line.trim().is_empty() => continue,
             Ok(line) => match serde_json::from_str::<Value>(&line) {
-                Ok(scenario) => answer::answer(&scenario),
+                Ok(scenario) => answer::answer(&scenario, &args.fix),
                 Err(error) => json!({ "name": null, "error": format!("not JSON: {error}") }),
             },
             Err(error) => {

@@ -3,8 +3,10 @@
 //! Exit codes: 0 done (for `schedule`: placed), 1 failed, 2 wrong usage or input, 3 fits nowhere.
 
 mod answer;
+mod demo;
 mod healthcheck;
 mod output;
+mod schedule;
 mod serve;
 
 use std::process::ExitCode;
@@ -21,9 +23,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(serve::Args),
+    Schedule(schedule::Args),
+    Demo(demo::Args),
     Answer(answer::Args),
     Healthcheck(healthcheck::Args),
-    Serve(serve::Args),
 }
 
 /// What a command ends with.
@@ -50,9 +54,11 @@ impl From<Exit> for ExitCode {
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let exit = match cli.command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Schedule(args) => schedule::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Answer(args) => answer::run(&args),
         Command::Healthcheck(args) => healthcheck::run(&args),
-        Command::Serve(args) => serve::run(&args),
     };
     exit.into()
 }

@@ -13,6 +13,7 @@ pub mod counts;
 pub mod node_tally;
 pub mod pod_info;
 pub mod pod_set;
+pub mod pod_volumes;
 pub mod readiness;
 pub mod reservation;
 pub mod store;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 pub use pod_info::PodInfo;
+pub use pod_volumes::VolumeBinding;
 pub use store::ObjectStore;
 pub use view::{NodeRow, Ordinal, View};
 pub use writer::Writer;

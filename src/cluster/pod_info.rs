@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::pod_volumes::{PodVolumes, VolumeBinding};
 use super::terms::Term;
 use crate::model::requests::{self, Amounts};
 use crate::model::{Pod, Str};
@@ -21,6 +22,8 @@ pub struct PodInfo {
     pub ports: SmallVec<[HostPort; 1]>,
     /// `spec.volumes[].persistentVolumeClaim` names; generic ephemeral volumes aren't counted here (spec 1.2).
     pub claims: SmallVec<[Str; 1]>,
+    /// Its other volumes that matter to anybody else; None for most pods.
+    pub volumes: Option<Box<PodVolumes>>,
     /// Its affinity terms, those that can match something.
     pub terms: Vec<Arc<Term>>,
 }
@@ -78,9 +81,24 @@ impl PodInfo {
             non_zero: requests::non_zero_in_force(&pod),
             ports: host_ports(&pod),
             claims: claims.collect(),
+            volumes: PodVolumes::of(&pod),
             terms: Term::of_pod(&pod),
             pod,
         }
+    }
+
+    /// The same with what was decided about its claims.
+    #[must_use]
+    pub fn with_bindings(mut self, bindings: Vec<VolumeBinding>) -> Self {
+        if !bindings.is_empty() || self.volumes.is_some() {
+            self.volumes.get_or_insert_default().bindings = bindings;
+        }
+        self
+    }
+
+    /// What was decided about its claims.
+    pub fn bindings(&self) -> &[VolumeBinding] {
+        self.volumes.as_ref().map_or(&[], |volumes| &volumes.bindings)
     }
 }
 

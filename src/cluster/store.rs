@@ -80,7 +80,7 @@ impl ObjectStore {
 
     /// All objects of a kind other than nodes and pods, sorted by namespace and name.
     pub fn others(&self, kind: Kind) -> Vec<Object> {
-        let entries = self.others.get(&kind).into_iter().flat_map(|map| map.iter());
+        let entries = self.others.get(&kind).into_iter().flat_map(Map::iter);
         let mut objects: Vec<Object> = entries.map(|entry| entry.object.clone()).collect();
         objects.sort_by(|a, b| (&a.meta().namespace, &a.meta().name).cmp(&(&b.meta().namespace, &b.meta().name)));
         objects
@@ -163,7 +163,7 @@ impl ObjectStore {
                 picked.map(|e| (e.object.meta.namespace.clone(), e.object.meta.name.clone(), e.key().clone())).collect()
             }
             _ => {
-                let entries = self.others.get(&kind).into_iter().flat_map(|map| map.iter());
+                let entries = self.others.get(&kind).into_iter().flat_map(Map::iter);
                 let picked = entries.filter(|e| pick(&e.origin));
                 picked.map(|e| (e.key().0.clone(), e.key().1.clone(), e.object.meta().uid.clone())).collect()
             }

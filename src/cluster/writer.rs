@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::counts::CountKey;
 use super::pod_info::PodInfo;
+use super::pod_volumes::VolumeBinding;
 use super::readiness::Readiness;
 use super::reservation::{Basis, Reservation, Reservations};
 use super::store::{FILE_SOURCE, ObjectStore, Origin};
@@ -83,6 +84,8 @@ impl PodState {
 pub struct Reserve {
     pub pod: Arc<Pod>,
     pub node: Str,
+    /// What was decided about the pod's claims. Empty: nothing, or what an earlier reservation on the node holds.
+    pub bindings: Vec<VolumeBinding>,
     /// None: a new name.
     pub id: Option<Str>,
     pub now: Time,
@@ -185,15 +188,16 @@ impl Writer {
         {
             self.forget_pod(&previous);
         }
+        let before = self.reservations.of_pod(&uid).map(|r| &r.pod).or_else(|| self.view.pod(&uid)).cloned();
         self.unbook(&uid);
         self.objects.put_pod(pod.clone(), origin);
         if pod.is_terminal() {
             self.reservations.remove(&uid);
         } else if let Some(info) = info {
             self.reservations.remove(&uid);
-            self.book(info);
+            self.book(keep_bindings(before.as_deref(), info));
         } else if let Some(node) = self.reservations.of_pod(&uid).map(|r| r.node().clone()) {
-            let info = Arc::new(PodInfo::on(pod, node));
+            let info = keep_bindings(before.as_deref(), Arc::new(PodInfo::on(pod, node)));
             self.reservations.replace_pod(&uid, info.clone());
             self.book(info);
         }
@@ -285,9 +289,10 @@ impl Writer {
     // --- reservations ---
 
     /// Takes room for a pod on a node, in place of an earlier reservation of the pod. The pod needn't have been fed.
-    /// `id` names it, when it had a name before (an `assume` after a restart).
+    /// `id` names it, when it had a name before (an `assume` after a restart). `bindings` are held against other pods as
+    /// long as the reservation lives, and then until the claims are seen bound or the pod is gone.
     pub fn reserve(&mut self, ask: Reserve) -> Result<Reservation, WriteError> {
-        let Reserve { pod, node, id, now, expires, basis } = ask;
+        let Reserve { pod, node, bindings, id, now, expires, basis } = ask;
         if let Some(known) = self.objects.pod(&pod.meta.uid) {
             if known.is_terminal() {
                 return Err(WriteError::Finished(known.meta.key()));
@@ -300,10 +305,12 @@ impl Writer {
             return Err(WriteError::UnknownNode(node));
         }
         let uid = pod.meta.uid.clone();
+        let before = self.reservations.of_pod(&uid).map(|r| r.pod.clone());
         self.unbook(&uid);
         self.last_reservation += 1;
         let id = id.unwrap_or_else(|| format!("{}-{}", self.incarnation, self.last_reservation).into());
-        let info = Arc::new(PodInfo::on(pod, node));
+        let info = Arc::new(PodInfo::on(pod, node).with_bindings(bindings));
+        let info = if info.bindings().is_empty() { keep_bindings(before.as_deref(), info) } else { info };
         let reservation = Reservation { id, pod: info.clone(), created: now, expires, basis };
         self.reservations.insert(reservation.clone());
         self.book(info);
@@ -387,6 +394,17 @@ impl Writer {
             self.view.drop_counts(&key);
             self.watched.remove(&key);
         }
+    }
+}
+
+/// A pod's new state with what was decided about its claims, if it is where that was decided for. The feed may show the
+/// pod bound before it shows its claims bound; until then nobody else may get their volumes.
+fn keep_bindings(before: Option<&PodInfo>, info: Arc<PodInfo>) -> Arc<PodInfo> {
+    match before {
+        Some(before) if before.node == info.node && !before.bindings().is_empty() => {
+            Arc::new(PodInfo::clone(&info).with_bindings(before.bindings().to_vec()))
+        }
+        _ => info,
     }
 }
 

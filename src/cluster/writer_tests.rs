@@ -31,6 +31,7 @@ fn reserve(cluster: &Cluster, p: PodBuilder, node: &str) -> Result<Reservation, 
     let ask = Reserve {
         pod: Arc::new(p.build()),
         node: node.into(),
+        bindings: Vec::new(),
         id: None,
         now: Time(0),
         expires: Time(10),

@@ -2,7 +2,7 @@
 
 use super::status::Rejection;
 use super::unsupported::Feature;
-use crate::cluster::Ordinal;
+use crate::cluster::{Ordinal, VolumeBinding};
 use crate::model::Str;
 
 /// How much of the way is kept.
@@ -55,6 +55,8 @@ pub struct Decision {
     /// What is said of nodes that no filter saw, since PreFilter narrowed the list.
     pub absent: Option<Rejection>,
     pub scores: Option<Scores>,
+    /// For a placed pod: how its unbound claims get their volumes there.
+    pub bindings: Vec<VolumeBinding>,
 }
 
 impl Decision {
@@ -68,6 +70,7 @@ impl Decision {
             pre_filter: None,
             absent: None,
             scores: None,
+            bindings: Vec::new(),
         }
     }
 

@@ -17,6 +17,7 @@ pub mod registry;
 pub mod select;
 pub mod status;
 pub mod unsupported;
+pub mod volume_reason;
 
 mod filter;
 mod score;
@@ -38,6 +39,8 @@ pub enum EngineError {
     Cancelled(usize),
     #[error("plugin {plugin:?} returns an invalid score {score}, it should in the range of [0, 100] after normalizing")]
     InvalidScore { plugin: &'static str, score: i64 },
+    #[error("running PreFilter plugin {plugin:?}: {error}")]
+    PreFilter { plugin: &'static str, error: String },
 }
 
 /// How many nodes are evaluated between two looks at the cancel flag.
@@ -59,7 +62,7 @@ pub fn decide(
     options: &Options<'_>,
     cancel: &AtomicBool,
 ) -> Result<Decision, EngineError> {
-    let unsupported = unsupported::features(pod.pod, profile);
+    let unsupported = unsupported::features(pod.pod);
     if !unsupported.is_empty() {
         return Ok(Decision::without_nodes(Outcome::Unsupported(unsupported)));
     }
@@ -70,7 +73,7 @@ pub fn decide(
         return Ok(Decision::without_nodes(Outcome::NoNodes));
     }
     let cycle = Cycle { view, pod, profile };
-    let filtered = filter::run(&cycle, options.candidates, cancel)?;
+    let filtered = filter::run(&cycle, options.candidates, options.detail == Detail::Full, cancel)?;
     score::select(&cycle, filtered, options.detail, cancel)
 }
 
@@ -86,6 +89,10 @@ mod property_tests;
 #[cfg(test)]
 pub(crate) mod random_cluster;
 #[cfg(test)]
+mod random_storage;
+#[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+pub(crate) mod testing_views;
 #[cfg(test)]
 mod tests;

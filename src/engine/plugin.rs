@@ -9,7 +9,7 @@ use std::fmt;
 use super::profile::Profile;
 use super::status::Rejection;
 use crate::cluster::counts::CountKey;
-use crate::cluster::{NodeRow, PodInfo, View};
+use crate::cluster::{NodeRow, PodInfo, View, VolumeBinding};
 use crate::model::requests::{self, Amounts};
 use crate::model::{Pod, Str};
 
@@ -79,6 +79,8 @@ pub enum PreFilter<'a> {
     /// The pod fits nowhere.
     Reject(Rejection),
     Filter(Box<dyn NodeFilter + 'a>),
+    /// There can be no decision on this pod: an object that it needs is no legal one.
+    Error(String),
     /// Only nodes with these names come into question.
     Narrow(Vec<Str>, Box<dyn NodeFilter + 'a>),
 }
@@ -86,6 +88,16 @@ pub enum PreFilter<'a> {
 /// Judges nodes for one pod.
 pub trait NodeFilter: Send + Sync {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection>;
+
+    /// How the pod's unbound claims get their volumes if this node is chosen. Asked of the chosen node only.
+    fn bindings(&self, _node: &NodeRow<'_>) -> Vec<VolumeBinding> {
+        Vec::new()
+    }
+
+    /// Whether [`Self::check`] passes, for callers that don't ask why not.
+    fn passes(&self, node: &NodeRow<'_>) -> bool {
+        self.check(node).is_ok()
+    }
 
     /// A pod was put on a node of the fork that is being judged (upstream's AddPod).
     fn pod_added(&mut self, _node: &NodeRow<'_>, _pod: &PodInfo) {}

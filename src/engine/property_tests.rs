@@ -10,7 +10,7 @@ use super::plugin::PreFilter;
 use super::plugins::InterPodAffinity;
 use super::random_cluster::{Dice, History, incoming};
 use super::*;
-use crate::cluster::NodeRow;
+use crate::cluster::{NodeRow, VolumeBinding};
 use crate::model::{Pod, Str};
 
 fn full(view: &View, pod: &Pod, profile: &Profile) -> Decision {
@@ -27,6 +27,7 @@ struct ByName {
     pre_filter: Option<Rejection>,
     absent: Option<Rejection>,
     scores: Vec<(&'static str, Vec<(Str, i64)>)>,
+    bindings: Vec<VolumeBinding>,
 }
 
 fn by_name(view: &View, decision: &Decision) -> ByName {
@@ -50,6 +51,7 @@ fn by_name(view: &View, decision: &Decision) -> ByName {
         pre_filter: decision.pre_filter.clone(),
         absent: decision.absent.clone(),
         scores,
+        bindings: decision.bindings.clone(),
     }
 }
 
@@ -112,6 +114,10 @@ proptest! {
         for (profile, seed) in profiles().iter().cycle().zip(pods) {
             let pod = incoming(&mut Dice::new(seed));
             let decision = full(&view, &pod, profile);
+            let (options, cancel) = (Options::default(), AtomicBool::new(false));
+            let brief = decide(&view, &IncomingPod::new(&pod), profile, &options, &cancel).unwrap();
+            let told = |d: &Decision| (d.node().cloned(), d.feasible.clone(), d.bindings.clone());
+            prop_assert_eq!(told(&brief), told(&decision), "asking for less changes the decision");
             let feasible: BTreeSet<Ordinal> = decision.feasible.iter().copied().collect();
             let rejected: BTreeSet<Ordinal> = decision.rejected.iter().map(|(o, _)| *o).collect();
             prop_assert!(feasible.is_disjoint(&rejected));
@@ -138,7 +144,7 @@ fn refusals(view: &View, pod: &Pod, profile: &Profile, node: &NodeRow<'_>) -> Ve
     let filters = profile.filters().filter_map(|p| Some((p.name(), p.filter()?)));
     let refusing = filters.filter(|(_, filter)| match filter.prepare(&cycle) {
         PreFilter::Skip => false,
-        PreFilter::Reject(_) => true,
+        PreFilter::Reject(_) | PreFilter::Error(_) => true,
         PreFilter::Filter(filter) => filter.check(node).is_err(),
         PreFilter::Narrow(names, filter) => !names.contains(node.name()) || filter.check(node).is_err(),
     });

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Profile;
+use super::random_storage::{random_storage_object, random_volume};
 use crate::cluster::Cluster;
 use crate::cluster::store::Origin;
 use crate::cluster::writer::Prepared;
@@ -45,7 +46,7 @@ impl Dice {
         self.below(n) == 0
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }
@@ -167,6 +168,11 @@ pub(crate) fn random_pod(dice: &mut Dice, name: &str, bound: bool) -> PodBuilder
     if dice.one_in(6) {
         p = p.host_port("", "TCP", 80);
     }
+    if dice.one_in(4) {
+        for i in 0..=dice.below(2) {
+            p = p.volume(&format!("v{i}"), random_volume(dice));
+        }
+    }
     if !bound {
         for _ in 0..dice.below(3) {
             p = p.spread(random_spread(dice));
@@ -212,7 +218,7 @@ impl History {
 
     pub(crate) fn apply(&mut self, event: u64, profile: &Profile) {
         let mut dice = Dice::new(event);
-        match dice.below(20) {
+        match dice.below(30) {
             0..=2 => self.put(random_node(&mut dice).build()),
             3 => {
                 let name = format!("n{}", dice.below(NODES));
@@ -242,6 +248,16 @@ impl History {
                 if let Some((namespace, name)) = (!pods.is_empty()).then(|| pods[dice.below(pods.len())].clone()) {
                     self.delete(Kind::Pod, &namespace, &name);
                 }
+            }
+            16..=23 => {
+                let namespace = dice.pick(&NAMESPACES);
+                self.put(random_storage_object(&mut dice, namespace));
+            }
+            24 => {
+                let namespace = dice.pick(&NAMESPACES);
+                let object = random_storage_object(&mut dice, namespace);
+                let meta = object.meta();
+                self.delete(object.kind(), &meta.namespace, &meta.name);
             }
             _ => {
                 let name = format!("p{}", dice.below(PODS));

@@ -23,7 +23,9 @@ pub(super) fn select<'a>(
         1 if detail == Detail::Choice => None,
         _ => Some(score(cycle, &feasible, cancel)?),
     };
-    let outcome = match choose(cycle.profile.seed(), &feasible, scores.as_ref()) {
+    let chosen = choose(cycle.profile.seed(), &feasible, scores.as_ref());
+    let bindings = chosen.iter().flat_map(|(row, _)| filtered.filters.iter().flat_map(|f| f.bindings(row))).collect();
+    let outcome = match chosen {
         None => Outcome::Unschedulable,
         Some((row, score)) => Outcome::Placed { node: row.name().clone(), ordinal: row.ordinal(), score },
     };
@@ -37,6 +39,7 @@ pub(super) fn select<'a>(
         pre_filter: filtered.pre_filter,
         absent: filtered.absent,
         scores: scores.filter(|_| detail == Detail::Full),
+        bindings,
     })
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::volume_reason::VolumeReason;
 use crate::model::{Effect, Str};
 
 /// Upstream's status codes for a rejection.
@@ -66,6 +67,9 @@ pub enum Reason {
     TopologySpreadMissingLabel {
         topology_key: Str,
     },
+    Volume(VolumeReason),
+    /// Features that the pod needs and the node doesn't declare, sorted.
+    MissingFeatures(Vec<&'static str>),
     /// The first required affinity term that finds no pod in the node's domain.
     PodAffinity {
         topology_key: Str,
@@ -100,6 +104,7 @@ impl Reason {
                 Self::SchedulingGates(_) | Self::NotAmongNodesOf(_) | Self::NoNodeOf(_),
                 Self::SchedulingGates(_) | Self::NotAmongNodesOf(_) | Self::NoNodeOf(_),
             ) => self == other,
+            (Self::Volume(a), Self::Volume(b)) => a.same_text(b),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
@@ -121,6 +126,8 @@ impl fmt::Display for Reason {
             Self::TopologySpreadMissingLabel { .. } => {
                 f.write_str("node(s) didn't match pod topology spread constraints (missing required label)")
             }
+            Self::Volume(reason) => reason.fmt(f),
+            Self::MissingFeatures(_) => f.write_str("node(s) didn't match Pod's required features"),
             Self::PodAffinity { .. } => f.write_str("node(s) didn't match pod affinity rules"),
             Self::PodAntiAffinity { .. } => f.write_str("node(s) didn't match pod anti-affinity rules"),
             Self::ExistingPodsAntiAffinity { .. } => {

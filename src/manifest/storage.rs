@@ -114,7 +114,8 @@ pub(super) fn storage_class(object: &Reader<'_>, options: Options) -> StorageCla
     StorageClass {
         meta: meta(object, Kind::StorageClass, options),
         provisioner: object.str("provisioner"),
-        binding_mode: object.choice("volumeBindingMode", &BINDING_MODES),
+        // The API server's default, which most hand-written classes rely on.
+        binding_mode: object.choice("volumeBindingMode", &BINDING_MODES).or(Some(BindingMode::Immediate)),
         allowed_topologies: object.list("allowedTopologies", |t| Some(topology_term(t))).unwrap_or_default(),
     }
 }

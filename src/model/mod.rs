@@ -9,6 +9,7 @@
 
 pub mod affinity;
 pub mod container;
+pub mod csi_migration;
 pub mod labels;
 pub mod meta;
 pub mod metrics;
@@ -28,6 +29,7 @@ pub mod selector;
 pub mod storage;
 pub mod taint;
 pub mod testing;
+pub mod testing_storage;
 pub mod time;
 pub mod topology_spread;
 pub mod volume;

@@ -38,6 +38,7 @@ pub struct PersistentVolume {
     pub capacity: Quantity,
     pub access_modes: Vec<AccessMode>,
     pub volume_mode: VolumeMode,
+    /// The class by the old annotation, else by the field; empty: none.
     pub storage_class: Str,
     /// `volumeAttributesClassName`; empty: none.
     pub attributes_class: Str,
@@ -96,6 +97,39 @@ pub struct PersistentVolumeClaim {
     pub selector: Option<LabelSelector>,
     /// `status.phase`: `Pending`, `Bound` or `Lost`.
     pub phase: Str,
+}
+
+impl PersistentVolume {
+    /// Whether it is reserved for this claim. A reference without a uid names whichever claim has the name.
+    pub fn is_claimed_by(&self, claim: &PersistentVolumeClaim) -> bool {
+        self.claim_ref.as_ref().is_some_and(|c| {
+            c.name == claim.meta.name
+                && c.namespace == claim.meta.namespace
+                && (c.uid.is_empty() || c.uid == claim.meta.uid)
+        })
+    }
+}
+
+/// The annotation of a claim whose binding was carried through on both sides.
+pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// The annotation of a claim that names the node for which a volume is being provisioned.
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+impl PersistentVolumeClaim {
+    /// Has its volume for good.
+    pub fn is_bound(&self) -> bool {
+        !self.volume_name.is_empty() && self.meta.annotations.contains_key(BIND_COMPLETED)
+    }
+
+    /// The name of its storage class; empty when it has none.
+    pub fn class(&self) -> Str {
+        self.storage_class.clone().unwrap_or_default()
+    }
+
+    /// The node for which its volume is being provisioned.
+    pub fn selected_node(&self) -> Option<&Str> {
+        self.meta.annotations.get(SELECTED_NODE)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,6 +12,7 @@ use super::{ManualClock, Service};
 use crate::cluster::store::Origin;
 use crate::cluster::writer::Prepared;
 use crate::cluster::{Ordinal, View};
+use crate::engine::fixes::Fix;
 use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Profile, Rejection, message};
 use crate::manifest::{self, Item};
 use crate::model::{Kind, Object, Pod, Time};
@@ -33,16 +34,16 @@ pub enum AnswerError {
     Engine(String),
 }
 
-/// Answers a scenario: `{name, decisions}`, or `{name, error}`.
-pub fn answer(scenario: &Value) -> Value {
+/// Answers a scenario: `{name, decisions}`, or `{name, error}`. Each of `fixes` is switched on in every profile.
+pub fn answer(scenario: &Value, fixes: &[Fix]) -> Value {
     let name = scenario.get("name").cloned().unwrap_or(Value::Null);
-    match decisions(scenario) {
+    match decisions(scenario, fixes) {
         Ok(decisions) => json!({ "name": name, "decisions": decisions }),
         Err(error) => json!({ "name": name, "error": error.to_string() }),
     }
 }
 
-fn decisions(scenario: &Value) -> Result<Vec<Value>, AnswerError> {
+fn decisions(scenario: &Value, fixes: &[Fix]) -> Result<Vec<Value>, AnswerError> {
     if !scenario.is_object() {
         return Err(AnswerError::Malformed("expected an object".to_owned()));
     }
@@ -51,7 +52,8 @@ fn decisions(scenario: &Value) -> Result<Vec<Value>, AnswerError> {
             return Err(AnswerError::Unsupported(feature.to_owned()));
         }
     }
-    let service = Service::new(Profiles::default(), Arc::new(ManualClock::at(DEFAULT_NOW)));
+    let profile = fixes.iter().fold(Profile::default(), |profile, fix| profile.with_fix(*fix));
+    let service = Service::new(Profiles::new([profile]), Arc::new(ManualClock::at(DEFAULT_NOW)));
     let pending = feed(&service, scenario)?;
     let view = service.cluster.fork();
     let profiles = service.profiles();

@@ -43,7 +43,7 @@ impl From<EngineError> for ServiceError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Cancelled(_) => Self::Cancelled,
-            EngineError::InvalidScore { .. } => Self::Internal(error.to_string()),
+            EngineError::InvalidScore { .. } | EngineError::PreFilter { .. } => Self::Internal(error.to_string()),
         }
     }
 }

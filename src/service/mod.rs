@@ -16,6 +16,9 @@ pub mod recent;
 pub mod schedule;
 pub mod source;
 
+#[cfg(test)]
+mod volume_tests;
+
 use std::sync::Arc;
 
 use parking_lot::RwLock;

@@ -51,7 +51,7 @@ impl RecentDecisions {
     pub fn page(&self, before: Option<u64>, count: usize) -> Vec<(u64, RecentDecision)> {
         let remembered = self.0.lock();
         let end = remembered.forgotten + remembered.list.len() as u64;
-        let numbered = (1..).map(|back| end - back).zip(remembered.list.iter().rev());
+        let numbered = remembered.list.iter().rev().zip(1..).map(|(decision, back)| (end - back, decision));
         let older = numbered.filter(|(number, _)| before.is_none_or(|before| *number < before));
         older.take(count).map(|(number, decision)| (number, decision.clone())).collect()
     }

@@ -8,7 +8,7 @@ use super::{Service, ServiceError, ViewInfo};
 use crate::cluster::readiness::Ready;
 use crate::cluster::reservation::{Basis, Reservation};
 use crate::cluster::writer::Reserve;
-use crate::cluster::{NodeRow, Ordinal, View, Writer};
+use crate::cluster::{NodeRow, Ordinal, View, VolumeBinding, Writer};
 use crate::engine::{self, Decision, IncomingPod, Options, Outcome, Profile, Reason, Rejection, message};
 use crate::manifest::{self, Warning};
 use crate::model::{Pod, Str, Time};
@@ -60,6 +60,8 @@ impl Request {
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub verdict: Verdict,
+    /// For a placed pod: how its unbound claims get their volumes. A reservation holds them.
+    pub bindings: Vec<VolumeBinding>,
     pub pod: Arc<Pod>,
     /// Where the pod's earlier reservation was, if this decision gave it up.
     pub previous_node: Option<Str>,
@@ -302,9 +304,22 @@ impl Work<'_> {
             && self.asks_the_same(earlier)
             && let Some(ordinal) = view.ordinal(earlier.node())
         {
-            let again = self.decide(view, Some(ordinal))?;
+            // Its claims keep the volumes that were decided for them while those will do: they may be half bound.
+            let held = earlier.pod.bindings();
+            let mut as_decided = view.clone();
+            as_decided.hold(held);
+            let again = self.decide(&as_decided, Some(ordinal))?;
             if again.node().is_some() {
-                let renewed = writer.renew(&self.pod.meta.uid, expires);
+                let renewed = if again.bindings == held {
+                    writer.renew(&self.pod.meta.uid, expires)
+                } else {
+                    writer.begin();
+                    let Reservation { id, created, basis, pod, .. } = earlier.clone();
+                    let (node, bindings) = (pod.node.clone(), again.bindings.clone());
+                    let pod = self.pod.clone();
+                    let ask = Reserve { pod, node, bindings, id: Some(id), now: created, expires, basis };
+                    Some(writer.reserve(ask).map_err(|e| ServiceError::Internal(e.to_string()))?)
+                };
                 let info = self.service.view_info(writer);
                 return Ok(self.answer(&again, Vec::new(), info, renewed.as_ref(), None));
             }
@@ -318,6 +333,7 @@ impl Work<'_> {
                 let ask = Reserve {
                     pod: self.pod.clone(),
                     node,
+                    bindings: decision.bindings.clone(),
                     id: None,
                     now,
                     expires,
@@ -374,6 +390,7 @@ impl Work<'_> {
         };
         Answer {
             verdict,
+            bindings: decision.bindings.clone(),
             pod: self.pod.clone(),
             previous_node,
             fit_message,
@@ -390,6 +407,7 @@ impl Work<'_> {
     fn answer_without_decision(&self, verdict: Verdict, info: ViewInfo) -> Answer {
         Answer {
             verdict,
+            bindings: Vec::new(),
             pod: self.pod.clone(),
             previous_node: None,
             fit_message: String::new(),

@@ -4,6 +4,7 @@ use super::object::pod_source;
 use super::{count, micros, object_ref, reservation_state, timestamp, view_info, warning};
 use crate::api::pb;
 use crate::api::pb::reason_count::Detail;
+use crate::cluster::VolumeBinding;
 use crate::engine::{Code, Reason};
 use crate::model::Kind;
 use crate::model::resources::PODS;
@@ -26,7 +27,8 @@ pub(in crate::api) fn request(request: pb::ScheduleRequest) -> Result<Request, S
     })
 }
 
-pub(in crate::api) fn response(answer: Answer) -> pb::ScheduleResponse {
+/// An answer as clients get it. Public for `berth schedule`, which shows local decisions as it shows a server's.
+pub fn response(answer: Answer) -> pb::ScheduleResponse {
     let mut response = pb::ScheduleResponse {
         outcome: outcome(answer.verdict.kind()).into(),
         previous_node: answer.previous_node.map(|node| node.to_string()).unwrap_or_default(),
@@ -38,6 +40,7 @@ pub(in crate::api) fn response(answer: Answer) -> pb::ScheduleResponse {
         view: Some(view_info(&answer.view)),
         warnings: answer.warnings.into_iter().map(warning).collect(),
         profile: answer.profile.to_string(),
+        volume_bindings: answer.bindings.into_iter().map(volume_binding).collect(),
         ..Default::default()
     };
     match answer.verdict {
@@ -58,6 +61,12 @@ pub(in crate::api) fn response(answer: Answer) -> pb::ScheduleResponse {
         Verdict::Unschedulable | Verdict::Gated => {}
     }
     response
+}
+
+fn volume_binding(binding: VolumeBinding) -> pb::VolumeBinding {
+    let (namespace, claim) = binding.claim;
+    let volume = binding.volume.map(|volume| volume.to_string()).unwrap_or_default();
+    pb::VolumeBinding { namespace: namespace.to_string(), claim: claim.to_string(), volume }
 }
 
 pub(super) fn outcome(kind: VerdictKind) -> pb::Outcome {

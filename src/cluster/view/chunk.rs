@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::node_volumes::NodeVolumes;
 use super::resource_table::ResourceId;
 use super::static_node::StaticNode;
 use crate::cluster::pod_info::{HostPort, PodInfo};
@@ -22,6 +23,8 @@ pub(in crate::cluster) struct Chunk {
     pub(super) pods: Vec<PodList>,
     /// Occupied host ports, sorted, one entry for each pod that holds one. None for the many nodes without any.
     pub(super) ports: Vec<Option<Arc<Vec<HostPort>>>>,
+    /// Volumes in use. None for nodes without any CSI driver, attachment or pod volume.
+    pub(super) volumes: Vec<Option<Arc<NodeVolumes>>>,
     pub(super) allowed_pods: Vec<i64>,
     pub(super) non_zero_cpu: Vec<i64>,
     pub(super) non_zero_memory: Vec<i64>,
@@ -36,6 +39,7 @@ impl Default for Chunk {
             nodes: vec![None; CHUNK],
             pods: vec![PodList::default(); CHUNK],
             ports: vec![None; CHUNK],
+            volumes: vec![None; CHUNK],
             allowed_pods: vec![0; CHUNK],
             non_zero_cpu: vec![0; CHUNK],
             non_zero_memory: vec![0; CHUNK],

@@ -12,9 +12,12 @@ mod change_log;
 mod chunk;
 mod images;
 mod node_row;
+mod node_volumes;
 mod objects;
 mod resource_table;
 mod static_node;
+mod storage_index;
+mod volume_index;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,9 +28,11 @@ pub use change_log::Changes;
 pub use chunk::CHUNK;
 pub use images::ImageTable;
 pub use node_row::NodeRow;
+pub use node_volumes::{DriverVolumes, NodeVolumes};
 pub use objects::ObjectTable;
 pub use resource_table::{ResourceId, ResourceTable};
 pub use static_node::{StaticNode, name_hash};
+pub use volume_index::{VolumeIndex, volume_of_claim};
 
 use self::change_log::ChangeLog;
 use self::chunk::Chunk;
@@ -36,7 +41,7 @@ use super::node_tally::NodeTally;
 use super::pod_info::PodInfo;
 use super::terms::TermIndex;
 use crate::model::requests::Amounts;
-use crate::model::{Kind, Labels, Node, Object, Str};
+use crate::model::{Kind, Labels, Node, Object, ObjectRef, Str};
 
 /// A node's place in the columns. Reused after the node is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,6 +77,7 @@ pub struct View {
     counts: CountIndex,
     terms: TermIndex,
     objects: ObjectTable,
+    volumes: VolumeIndex,
     pod_nodes: HashMap<Str, Ordinal>,
     /// How many pods of a namespace are on which nodes.
     namespaces: HashMap<Str, NodeTally>,
@@ -172,7 +178,8 @@ impl View {
     /// Adds a node or replaces its object; its pods stay.
     pub fn upsert_node(&mut self, node: Arc<Node>) -> Option<Ordinal> {
         let name = node.meta.name.clone();
-        let ordinal = match self.ordinal(&name) {
+        let known = self.ordinal(&name);
+        let ordinal = match known {
             Some(ordinal) => ordinal,
             None => self.new_ordinal()?,
         };
@@ -194,6 +201,9 @@ impl View {
             chunk.set_allocatable(at, id, amount);
         }
         chunk.nodes[at] = Some(fixed);
+        if known.is_none() {
+            self.adopt_node_volumes(ordinal, &name);
+        }
         self.ordinals.insert(name, ordinal);
         self.log.push(self.revision, ordinal);
         Some(ordinal)
@@ -210,6 +220,7 @@ impl View {
         let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
         chunk.clear_allocatable(at);
         chunk.allowed_pods[at] = 0;
+        chunk.volumes[at] = None;
         if let Some(old) = chunk.nodes[at].take() {
             self.images.remove(&old.node);
         }
@@ -262,6 +273,7 @@ impl View {
     }
 
     pub fn set_object(&mut self, object: Object) {
+        let ObjectRef { kind, namespace, name, .. } = ObjectRef::of(&object);
         match &object {
             Object::Namespace(namespace) => {
                 let (name, labels) = (namespace.meta.name.clone(), namespace.meta.labels.clone());
@@ -269,6 +281,7 @@ impl View {
             }
             _ => self.objects.insert(object),
         }
+        self.refresh_volumes(kind, &namespace, &name);
     }
 
     pub fn remove_object(&mut self, kind: Kind, namespace: &Str, name: &Str) {
@@ -278,6 +291,7 @@ impl View {
             }
             _ => self.objects.remove(kind, namespace, name),
         }
+        self.refresh_volumes(kind, namespace, name);
     }
 
     /// Changes a namespace's object. Costs nothing more unless a kept count lets the namespace in or out by its labels;
@@ -383,9 +397,12 @@ impl View {
         if tally.is_empty() {
             self.namespaces.remove(namespace);
         }
+        self.book_volumes(pod, ordinal, sign);
         self.log.push(self.revision, ordinal);
     }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod volume_tests;

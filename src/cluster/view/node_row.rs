@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::chunk::Chunk;
+use super::node_volumes::NodeVolumes;
 use super::resource_table::ResourceId;
 use super::static_node::StaticNode;
 use super::{Ordinal, View};
@@ -78,5 +79,10 @@ impl<'v> NodeRow<'v> {
     /// Occupied host ports.
     pub fn ports(&self) -> &'v [HostPort] {
         self.chunk.ports[self.at].as_ref().map_or(&[], |ports| ports)
+    }
+
+    /// Volumes in use; None when there are none and the node has no CSINode object.
+    pub fn volumes(&self) -> Option<&'v NodeVolumes> {
+        self.chunk.volumes[self.at].as_deref()
     }
 }

@@ -4,8 +4,13 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use super::storage_index::StorageIndex;
+use crate::cluster::pod_volumes::ClaimKey;
+use crate::model::storage::{
+    CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment,
+};
 use crate::model::{
-    Kind, Labels, Namespace, Object, ObjectRef, ReplicaSet, ReplicationController, Service, StatefulSet, Str,
+    Kind, Labels, Namespace, Object, ObjectRef, Quantity, ReplicaSet, ReplicationController, Service, StatefulSet, Str,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +24,7 @@ struct Key {
 #[derive(Debug, Clone, Default)]
 pub struct ObjectTable {
     objects: OrdMap<Key, Object>,
+    storage: StorageIndex,
 }
 
 macro_rules! look_up {
@@ -26,6 +32,17 @@ macro_rules! look_up {
         $($(#[$doc])*
         pub fn $method(&self, namespace: &Str, name: &Str) -> Option<&Arc<$type>> {
             match self.get(Kind::$variant, namespace, name)? {
+                Object::$variant(object) => Some(object),
+                _ => None,
+            }
+        })*
+    };
+}
+
+macro_rules! look_up_cluster_wide {
+    ($($method:ident -> $variant:ident($type:ty);)*) => {
+        $(pub fn $method(&self, name: &Str) -> Option<&Arc<$type>> {
+            match self.get(Kind::$variant, &Str::default(), name)? {
                 Object::$variant(object) => Some(object),
                 _ => None,
             }
@@ -42,6 +59,35 @@ impl ObjectTable {
         replication_controller -> ReplicationController(ReplicationController);
         replica_set -> ReplicaSet(ReplicaSet);
         stateful_set -> StatefulSet(StatefulSet);
+        claim -> PersistentVolumeClaim(PersistentVolumeClaim);
+    }
+
+    look_up_cluster_wide! {
+        persistent_volume -> PersistentVolume(PersistentVolume);
+        storage_class -> StorageClass(StorageClass);
+        csi_node -> CsiNode(CsiNode);
+        csi_driver -> CsiDriver(CsiDriver);
+        volume_attachment -> VolumeAttachment(VolumeAttachment);
+    }
+
+    /// Volumes of a class that are available, at least this big and reserved for no claim; the smallest first, then by
+    /// name. What reservations hold isn't looked at (see `View::volumes`).
+    pub fn free_volumes(&self, class: &Str, at_least: Quantity) -> impl Iterator<Item = &Arc<PersistentVolume>> {
+        self.storage.free(class, at_least)
+    }
+
+    /// Volumes whose `claimRef` names a claim of this name, by name; the uid isn't looked at.
+    pub fn volumes_claimed_by(&self, claim: &ClaimKey) -> &[Arc<PersistentVolume>] {
+        self.storage.claimed(claim)
+    }
+
+    /// The CSIStorageCapacity objects of a class, by namespace and name.
+    pub fn capacities(&self, class: &Str) -> impl Iterator<Item = &Arc<CsiStorageCapacity>> {
+        self.storage.capacities(class)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.storage.is_empty()
     }
 
     /// Labels of a namespace; None when its object isn't known (it then counts as having none).
@@ -85,10 +131,14 @@ impl ObjectTable {
 
     pub(super) fn insert(&mut self, object: Object) {
         let ObjectRef { kind, namespace, name, .. } = ObjectRef::of(&object);
+        self.remove(kind, &namespace, &name);
+        self.storage.add(&object);
         self.objects.insert(Key { kind, namespace, name }, object);
     }
 
     pub(super) fn remove(&mut self, kind: Kind, namespace: &Str, name: &Str) {
-        self.objects.remove(&Key { kind, namespace: namespace.clone(), name: name.clone() });
+        if let Some(object) = self.objects.remove(&Key { kind, namespace: namespace.clone(), name: name.clone() }) {
+            self.storage.remove(&object);
+        }
     }
 }

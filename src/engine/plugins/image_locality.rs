@@ -57,6 +57,10 @@ impl ScorePlugin for ImageLocality {
                 worth.entry(name).or_insert((scaled(size, having, nodes), 0)).1 += 1;
             }
         }
+        if worth.is_empty() {
+            // No node has any of the images: 0 everywhere.
+            return PreScore::Skip;
+        }
         let containers = pod.spec.init_containers.len() + pod.spec.containers.len();
         let containers = i64::try_from(containers).unwrap_or(i64::MAX);
         PreScore::Score(Box::new(Score {

@@ -116,23 +116,35 @@ struct Filter {
     wants: SmallVec<[Want; 4]>,
 }
 
+impl Filter {
+    fn is_full(node: &NodeRow<'_>) -> bool {
+        i64::try_from(node.pods().len()).unwrap_or(i64::MAX) >= node.allowed_pods()
+    }
+}
+
+impl Want {
+    fn is_short_on(&self, node: &NodeRow<'_>) -> bool {
+        let (allocatable, requested) = offer(node, self.id);
+        self.amount > allocatable.saturating_sub(requested)
+    }
+}
+
 impl NodeFilter for Filter {
+    fn passes(&self, node: &NodeRow<'_>) -> bool {
+        !Self::is_full(node) && !self.wants.iter().any(|want| want.is_short_on(node))
+    }
+
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
-        let pods = i64::try_from(node.pods().len()).unwrap_or(i64::MAX);
-        let too_many = pods >= node.allowed_pods();
-        let short = |want: &Want| {
-            let (allocatable, requested) = offer(node, want.id);
-            want.amount > allocatable.saturating_sub(requested)
-        };
-        if !too_many && !self.wants.iter().any(short) {
+        if self.passes(node) {
             return Ok(());
         }
         let mut reasons = SmallVec::new();
         let mut resolvable = true;
-        if too_many {
+        if Self::is_full(node) {
+            let pods = i64::try_from(node.pods().len()).unwrap_or(i64::MAX);
             reasons.push(Reason::TooManyPods { pods, allowed: node.allowed_pods() });
         }
-        for want in self.wants.iter().filter(|w| short(w)) {
+        for want in self.wants.iter().filter(|w| w.is_short_on(node)) {
             let (allocatable, used) = offer(node, want.id);
             resolvable &= want.amount <= allocatable;
             reasons.push(Reason::InsufficientResource {

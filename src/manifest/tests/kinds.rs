@@ -198,6 +198,9 @@ fn storage() {
     let labels = [("zone", "a")].into_iter().collect();
     assert!(class.allowed_topologies[0].matches("n", &labels) && !class.allowed_topologies[1].matches("n", &labels));
 
+    let unsaid = read!(StorageClass, "storage.k8s.io/v1", {"provisioner": "p"});
+    assert_eq!(unsaid.binding_mode, Some(BindingMode::Immediate), "the API server's default");
+
     let node = read!(CsiNode, "storage.k8s.io/v1", {"spec": {"drivers": [
         {"name": "d", "nodeID": "n", "topologyKeys": ["zone"], "allocatable": {"count": 5}}, {"name": "e", "nodeID": "n"}]}});
     assert_eq!((node.drivers[0].count, node.drivers[1].count), (Some(5), None));

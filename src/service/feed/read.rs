@@ -37,16 +37,16 @@ struct Refused {
 }
 
 impl Refused {
-    fn new(object: Reference, code: RejectionCode, message: impl Into<String>) -> Self {
-        Self { object, code, message: message.into(), errors: Vec::new() }
+    fn new(object: Reference, code: RejectionCode, message: impl Into<String>) -> Box<Self> {
+        Box::new(Self { object, code, message: message.into(), errors: Vec::new() })
     }
 
-    fn fields(object: Reference, code: RejectionCode, errors: Vec<FieldError>) -> Self {
+    fn fields(object: Reference, code: RejectionCode, errors: Vec<FieldError>) -> Box<Self> {
         let message = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        Self { object, code, message, errors }
+        Box::new(Self { object, code, message, errors })
     }
 
-    fn invalid(error: ManifestError) -> Self {
+    fn invalid(error: ManifestError) -> Box<Self> {
         let all = |path: &str| error.errors.iter().all(|e| e.path == path);
         let code = match () {
             () if all("metadata.uid") => RejectionCode::MissingUid,
@@ -56,18 +56,19 @@ impl Refused {
         };
         let message = error.to_string();
         let ManifestError { kind, name, namespace, errors } = error;
-        Self { object: Reference { kind, namespace, name, uid: String::new() }, code, message, errors }
+        let object = Reference { kind, namespace, name, uid: String::new() };
+        Box::new(Self { object, code, message, errors })
     }
 }
 
-impl From<Refusal> for Refused {
+impl From<Refusal> for Box<Refused> {
     fn from(refusal: Refusal) -> Self {
         let code = match refusal {
             Refusal::Absent | Refusal::Syntax(_) => RejectionCode::Malformed,
             Refusal::TooLarge(_) => RejectionCode::TooLarge,
-            Refusal::Invalid(error) => return Self::invalid(error),
+            Refusal::Invalid(error) => return Refused::invalid(error),
         };
-        Self::new(Reference::default(), code, refusal.to_string())
+        Refused::new(Reference::default(), code, refusal.to_string())
     }
 }
 
@@ -83,7 +84,8 @@ impl BatchReader<'_> {
             };
             match read {
                 Ok(item) => ready.push((index, item)),
-                Err(Refused { object, code, message, errors }) => {
+                Err(refused) => {
+                    let Refused { object, code, message, errors } = *refused;
                     let sequence = self.sequence;
                     self.ack.reject(ItemRejection { sequence, index, object, code, message, errors });
                 }
@@ -92,7 +94,7 @@ impl BatchReader<'_> {
         ready
     }
 
-    fn upsert(&mut self, source: Source, index: usize) -> Result<Ready, Refused> {
+    fn upsert(&mut self, source: Source, index: usize) -> Result<Ready, Box<Refused>> {
         let document = source.open()?;
         if let Some(kind) = Kind::parse(document.kind())
             && !self.stream.takes(kind)
@@ -111,7 +113,7 @@ impl BatchReader<'_> {
     }
 
     /// Reads what is necessary to name the object.
-    fn wrong_kind(&self, document: Document) -> Refused {
+    fn wrong_kind(&self, document: Document) -> Box<Refused> {
         let kind = document.kind().to_owned();
         let message = not_taken(&kind);
         let named = match document.object(self.options) {
@@ -121,7 +123,7 @@ impl BatchReader<'_> {
         Refused::new(named, RejectionCode::WrongKind, message)
     }
 
-    fn delete(&self, named: Reference) -> Result<Ready, Refused> {
+    fn delete(&self, named: Reference) -> Result<Ready, Box<Refused>> {
         let refuse = |field: &str, code, message: String| {
             let error = FieldError { path: format!("delete.{field}"), message };
             Err(Refused::fields(named.clone(), code, vec![error]))
@@ -146,7 +148,7 @@ impl BatchReader<'_> {
         Ok(Ready::Delete(ObjectRef { kind, namespace: namespace.into(), name, uid }))
     }
 
-    fn assume(&mut self, assume: Assume, index: usize) -> Result<Ready, Refused> {
+    fn assume(&mut self, assume: Assume, index: usize) -> Result<Ready, Box<Refused>> {
         let mut errors = Vec::new();
         let ttl_micros = assume.ttl_micros.unwrap_or(DEFAULT_TTL_SECS * 1_000_000);
         if let Err(message) = check_ttl(ttl_micros) {

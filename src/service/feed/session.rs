@@ -195,7 +195,8 @@ impl FeedSession {
                 }
                 Ready::Assume { pod, node, id, ttl_micros } => {
                     let expires = Time(now.0.saturating_add(ttl_micros));
-                    assume(&mut writer, index, Reserve { pod, node, id, now, expires, basis: Basis::Assumed }, ack);
+                    let (bindings, basis) = (Vec::new(), Basis::Assumed);
+                    assume(&mut writer, index, Reserve { pod, node, bindings, id, now, expires, basis }, ack);
                 }
             }
         }

@@ -94,6 +94,8 @@ fn decisions_come_newest_first_and_go_on_where_they_stopped() {
     // A decision in between doesn't shift the pages.
     schedule(&service, pod("later").build());
     let second = service.list_decisions(&PageRequest { size: 2, token: first.next.clone() }).unwrap();
+    let all = service.list_decisions(&PageRequest::default()).unwrap();
+    assert_eq!((all.items.len(), all.next.as_str()), (6, ""));
     let names = |page: &Page<RecentDecision>| page.items.iter().map(|d| d.name.to_string()).collect::<Vec<_>>();
     assert_eq!((names(&first), names(&second)), (vec!["p4".into(), "p3".into()], vec!["p2".into(), "p1".into()]));
 }

@@ -1,0 +1,13 @@
+//! The API over gRPC, against a server in this process: what clients can rely on.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
+mod feed;
+mod inspect;
+mod protocol;
+mod schedule;
+mod snapshot;
+mod stream;
+
+#[path = "../support/mod.rs"]
+mod support;
