@@ -41,7 +41,18 @@ impl CountKey {
     }
 
     pub fn matches(&self, pod: &Pod, objects: &ObjectTable) -> bool {
-        (self.terminating || !pod.meta.is_terminating()) && self.sets.iter().all(|set| set.matches(pod, objects))
+        self.selects(pod) && self.admits(&pod.meta.namespace, objects)
+    }
+
+    /// Whether pods of a namespace can be counted.
+    pub(super) fn admits(&self, namespace: &Str, objects: &ObjectTable) -> bool {
+        self.sets.iter().all(|set| set.namespaces.contains(namespace, objects))
+    }
+
+    /// Whether a pod is counted in a namespace that is admitted.
+    pub(super) fn selects(&self, pod: &Pod) -> bool {
+        (self.terminating || !pod.meta.is_terminating())
+            && self.sets.iter().all(|set| set.selector.matches(&pod.meta.labels))
     }
 
     /// Counts by walking a node's pods: the definition.
@@ -120,7 +131,7 @@ impl<'v> Counter<'v> {
     pub fn nodes(&self) -> impl Iterator<Item = (NodeRow<'v>, u32)> {
         let kept = self.kept.into_iter().flat_map(NodeCounts::iter);
         let kept = kept.filter_map(|(ordinal, count)| Some((self.view.node(ordinal)?, count)));
-        let walk = self.kept.is_none().then(|| self.view.nodes()).into_iter().flatten();
+        let walk = self.kept.is_none().then(|| self.view.nodes_that_may_count(&self.key)).into_iter().flatten();
         let walked = walk.map(|row| (row, self.key.count(row.pods(), self.view.objects())));
         kept.chain(walked.filter(|(_, count)| *count > 0))
     }
@@ -176,16 +187,16 @@ impl CountIndex {
     /// A pod came to a node (`delta` 1) or left it (-1).
     pub(super) fn update(&mut self, pod: &Pod, objects: &ObjectTable, ordinal: Ordinal, delta: i32) {
         for key in self.by_pod.candidates(pod) {
-            self.update_key(&key, pod, objects, ordinal, delta);
+            if key.matches(pod, objects) {
+                self.add(&key, ordinal, delta);
+            }
         }
     }
 
-    /// The same for one key only.
-    pub(super) fn update_key(&mut self, key: &CountKey, pod: &Pod, objects: &ObjectTable, at: Ordinal, delta: i32) {
-        if key.matches(pod, objects)
-            && let Some(counts) = self.counts.get_mut(key)
-        {
-            Arc::make_mut(counts).add(at, delta);
+    /// Adds to the count of a node.
+    pub(super) fn add(&mut self, key: &CountKey, ordinal: Ordinal, delta: i32) {
+        if let Some(counts) = self.counts.get_mut(key) {
+            Arc::make_mut(counts).add(ordinal, delta);
         }
     }
 

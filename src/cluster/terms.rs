@@ -89,14 +89,20 @@ impl TermIndex {
     /// A pod with these terms came to a node (`delta` 1) or left it (-1).
     pub(super) fn update(&mut self, terms: &[Arc<Term>], ordinal: Ordinal, delta: i32) {
         for term in terms {
-            if !self.terms.contains_key(term) {
-                self.by_pod.insert(&term.pods, term);
-            }
-            let tally = self.terms.entry(term.clone()).or_default();
-            tally.add(ordinal, delta);
-            if tally.is_empty() {
-                self.terms.remove(term);
-                self.by_pod.remove(&term.pods, term);
+            match self.terms.get_mut(term) {
+                Some(tally) => {
+                    tally.add(ordinal, delta);
+                    if tally.is_empty() {
+                        self.terms.remove(term);
+                        self.by_pod.remove(&term.pods, term);
+                    }
+                }
+                None => {
+                    let mut tally = NodeTally::default();
+                    tally.add(ordinal, delta);
+                    self.by_pod.insert(&term.pods, term);
+                    self.terms.insert(term.clone(), tally);
+                }
             }
         }
     }

@@ -283,5 +283,10 @@ mod tests {
         assert_eq!(non_zero_in_force(&p), (1000, DEFAULT_MEMORY));
         let p = pod("b").pod_level("cpu", "1").memory("1Gi").build();
         assert_eq!(non_zero_in_force(&p), (1000, 1 << 30));
+        // One container names memory, so that the pod as a whole does: the other gets no default, as it would else.
+        let two = || pod("c").memory("1Gi").container(container("d"));
+        assert_eq!(non_zero_in_force(&two().pod_level("cpu", "1").build()), (1000, 1 << 30));
+        assert_eq!(for_fit_score_with_pod_level(&two().pod_level("cpu", "1").build()).memory, 1 << 30);
+        assert_eq!(non_zero_in_force(&two().build()).1, (1 << 30) + DEFAULT_MEMORY);
     }
 }

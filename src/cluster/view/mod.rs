@@ -19,7 +19,7 @@ mod static_node;
 mod storage_index;
 mod volume_index;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use imbl::HashMap;
@@ -304,20 +304,23 @@ impl View {
         self.recount(name, &keys, 1);
     }
 
-    /// Adds the pods of a namespace to these kept counts, or takes them away.
-    fn recount(&mut self, namespace: &Str, keys: &[Arc<CountKey>], delta: i32) {
+    /// Adds the pods of a namespace to these kept counts (`sign` 1), or takes them away (-1).
+    fn recount(&mut self, namespace: &Str, keys: &[Arc<CountKey>], sign: i32) {
+        let keys: Vec<&Arc<CountKey>> = keys.iter().filter(|key| key.admits(namespace, &self.objects)).collect();
         if keys.is_empty() {
             return;
         }
-        let mut counts = std::mem::take(&mut self.counts);
+        let mut changes = Vec::new();
         for row in self.nodes_with_pods_of(namespace) {
-            for pod in row.pods().iter().filter(|p| p.pod.meta.namespace == *namespace) {
-                for key in keys {
-                    counts.update_key(key, &pod.pod, &self.objects, row.ordinal(), delta);
-                }
+            for key in &keys {
+                let pods = row.pods().iter().filter(|p| p.pod.meta.namespace == *namespace);
+                let selected = pods.filter(|p| key.selects(&p.pod)).count();
+                changes.push((*key, row.ordinal(), sign * i32::try_from(selected).unwrap_or(i32::MAX)));
             }
         }
-        self.counts = counts;
+        for (key, ordinal, delta) in changes.into_iter().filter(|(_, _, delta)| *delta != 0) {
+            self.counts.add(key, ordinal, delta);
+        }
     }
 
     fn nodes_with_pods_of(&self, namespace: &Str) -> impl Iterator<Item = NodeRow<'_>> {
@@ -325,17 +328,26 @@ impl View {
         tally.filter_map(|(ordinal, _)| self.node(ordinal))
     }
 
-    /// Begins to keep the counts of a key: one walk over the pods of the nodes that can have some, then each pod event
+    /// Nodes, by ordinal, outside of which a key counts nothing: those that hold pods of its namespaces where it names
+    /// them, else all.
+    pub(in crate::cluster) fn nodes_that_may_count(&self, key: &CountKey) -> impl Iterator<Item = NodeRow<'_>> {
+        let named = key.namespaces().map(|names| {
+            let tallies = names.iter().filter_map(|name| self.namespaces.get(name));
+            tallies.flat_map(NodeTally::iter).map(|(ordinal, _)| ordinal).collect::<BTreeSet<Ordinal>>()
+        });
+        let all = named.is_none().then(|| self.nodes()).into_iter().flatten();
+        named.into_iter().flatten().filter_map(|ordinal| self.node(ordinal)).chain(all)
+    }
+
+    /// Begins to keep the counts of a key: one walk over the pods of the nodes that may have some, then each pod event
     /// keeps it current.
     pub fn keep_counts(&mut self, key: CountKey) {
         if self.counts.get(&key).is_some() {
             return;
         }
-        let count = |row: NodeRow<'_>| (row.ordinal(), key.count(row.pods(), &self.objects));
-        let counts: BTreeMap<Ordinal, u32> = match key.namespaces() {
-            Some(names) => names.iter().flat_map(|name| self.nodes_with_pods_of(name)).map(count).collect(),
-            None => self.nodes().map(count).collect(),
-        };
+        let rows = self.nodes_that_may_count(&key);
+        let counts: Vec<(Ordinal, u32)> =
+            rows.map(|row| (row.ordinal(), key.count(row.pods(), &self.objects))).collect();
         self.counts.insert(key, counts.into_iter());
     }
 
