@@ -6,6 +6,7 @@
 //! | no such profile, node | NOT_FOUND | `PROFILE_NOT_FOUND`, `NODE_NOT_FOUND` |
 //! | not ready | UNAVAILABLE, `RetryInfo` | `NOT_READY` |
 //! | `min_revision` not reached | UNAVAILABLE, `RetryInfo` | `REVISION_NOT_REACHED` |
+//! | another stream has taken its place | ABORTED | `FENCED` |
 //! | another incarnation named | FAILED_PRECONDITION | `OTHER_INCARNATION` |
 //! | a request over 16 MiB | RESOURCE_EXHAUSTED | `MESSAGE_TOO_LARGE` |
 //! | the deadline passed | DEADLINE_EXCEEDED | `DEADLINE_EXCEEDED` |
@@ -115,6 +116,9 @@ impl From<ServiceError> for Problem {
                 let problem = problem(Code::FailedPrecondition, "OTHER_INCARNATION");
                 problem.with("named", named).with("current", current)
             }
+            ServiceError::Fenced { client, epoch } => {
+                problem(Code::Aborted, "FENCED").with("source", client).with("epoch", epoch)
+            }
             ServiceError::Cancelled => problem(Code::Cancelled, "CANCELLED"),
             ServiceError::Internal(what) => Self::bug(&what),
         }
@@ -167,6 +171,12 @@ fn cut(mut text: String, max: usize) -> String {
 pub(super) fn shutting_down() -> Status {
     let problem = Problem::new(Code::Unavailable, "SHUTTING_DOWN", "Berth is shutting down");
     problem.retry(READY_RETRY).into()
+}
+
+/// For a stream that learns of its successor while it is silent.
+pub(super) fn fenced() -> Status {
+    let message = "another stream speaks for this source now; say hello again with a higher epoch";
+    Problem::new(Code::Aborted, "FENCED", message).into()
 }
 
 pub(super) fn deadline_exceeded() -> Status {

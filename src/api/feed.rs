@@ -11,13 +11,13 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::blocking;
 use super::convert;
-use super::error::{Problem, means_too_large, shutting_down, too_large};
+use super::error::{Problem, fenced, means_too_large, shutting_down, too_large};
 use super::pb;
 use super::pb::feed_service_server::FeedService;
 use super::replies::Replies;
 use super::server::{MAX_REQUEST_BYTES, Stop};
 use crate::service::Service;
-use crate::service::feed::{Ack, Batch, FeedSession, StreamKind};
+use crate::service::feed::{Ack, Batch, FeedSession, Fence, StreamKind};
 
 #[derive(Debug)]
 pub(super) struct Feed {
@@ -42,7 +42,8 @@ impl Feed {
         let (acks, queue) = mpsc::channel(1);
         let replies = Replies::new(&request, queue, None);
         let session = FeedSession::new(self.service.clone(), kind);
-        let feed = OpenFeed { session, ack: None, changed: self.changed.clone() };
+        let fence = session.fence();
+        let feed = OpenFeed { session, fence, ack: None, changed: self.changed.clone() };
         tokio::spawn(feed.run(request.into_inner(), batch, acks, response, self.stop.clone()));
         Response::new(replies)
     }
@@ -50,6 +51,7 @@ impl Feed {
 
 struct OpenFeed {
     session: FeedSession,
+    fence: Arc<Fence>,
     /// What the client hasn't been told yet.
     ack: Option<Ack>,
     changed: Arc<Notify>,
@@ -74,6 +76,8 @@ impl OpenFeed {
                     continue;
                 }
                 () = stopped(&mut stop) => break Some(shutting_down()),
+                // Also a stream that is silent ends, so that its client learns of its successor.
+                () = self.fence.signal().notified() => break Some(fenced()),
                 request = requests.message() => request,
                 () = acks.closed() => break None,
             };
@@ -87,7 +91,7 @@ impl OpenFeed {
                 Err(status) => break Some(status),
             }
         };
-        let OpenFeed { session, ack, changed } = self;
+        let OpenFeed { session, ack, changed, .. } = self;
         close(session, changed).await;
         finish(acks, response, ack, end).await;
     }
@@ -111,7 +115,7 @@ impl OpenFeed {
             Some(ack) => ack.merge(news),
             none => *none = Some(news),
         }
-        Ok(Self { session, ack: self.ack, changed: self.changed })
+        Ok(Self { session, fence: self.fence, ack: self.ack, changed: self.changed })
     }
 }
 

@@ -30,7 +30,22 @@ pub struct SourceState {
     pub streams: usize,
     /// Kinds that it has sent a whole snapshot of.
     pub complete: BTreeSet<Kind>,
+    /// What it does about pods; None for a source that never opened their stream.
+    pub pods: Option<PodFeed>,
 }
+
+/// A source's stream of pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PodFeed {
+    pub streams: usize,
+    pub last_heard: Time,
+    /// A snapshot is on its way.
+    pub in_snapshot: bool,
+}
+
+/// How long a source's silence about pods may last before nothing expires any more. Clients send bookmarks every few
+/// seconds.
+const STALE_AFTER_SECS: i64 = 30;
 
 #[derive(Debug, Clone)]
 pub struct Readiness {
@@ -56,23 +71,51 @@ impl Readiness {
         self.files_loaded = true;
     }
 
-    pub fn stream_opened(&mut self, source: &Str, epoch: u64, now: Time) {
+    /// A source opened a stream; `pods`: that of pods.
+    pub fn stream_opened(&mut self, source: &Str, epoch: u64, pods: bool, now: Time) {
         let state = self.sources.entry(source.clone()).or_default();
         state.epoch = state.epoch.max(epoch);
         state.last_heard = now;
         state.streams += 1;
-    }
-
-    pub fn stream_closed(&mut self, source: &Str) {
-        if let Some(state) = self.sources.get_mut(source) {
-            state.streams = state.streams.saturating_sub(1);
+        if pods {
+            let feed = state.pods.get_or_insert_default();
+            feed.streams += 1;
+            feed.last_heard = now;
         }
     }
 
-    pub fn heard(&mut self, source: &Str, now: Time) {
-        if let Some(state) = self.sources.get_mut(source) {
-            state.last_heard = state.last_heard.max(now);
+    pub fn stream_closed(&mut self, source: &Str, pods: bool) {
+        let Some(state) = self.sources.get_mut(source) else { return };
+        state.streams = state.streams.saturating_sub(1);
+        if let (true, Some(feed)) = (pods, &mut state.pods) {
+            feed.streams = feed.streams.saturating_sub(1);
+            feed.in_snapshot = false;
         }
+    }
+
+    pub fn heard(&mut self, source: &Str, pods: bool, now: Time) {
+        let Some(state) = self.sources.get_mut(source) else { return };
+        state.last_heard = state.last_heard.max(now);
+        if let (true, Some(feed)) = (pods, &mut state.pods) {
+            feed.last_heard = feed.last_heard.max(now);
+        }
+    }
+
+    /// A source's snapshot of pods began, or ended.
+    pub fn pod_snapshot(&mut self, source: &Str, open: bool) {
+        if let Some(feed) = self.sources.get_mut(source).and_then(|s| s.pods.as_mut()) {
+            feed.in_snapshot = open;
+        }
+    }
+
+    /// Whether some named source feeds pods, and none of them is current: connected, heard of lately, and not in the middle
+    /// of a snapshot. Bindings may then be under way that nobody has told us of.
+    pub fn pod_feed_is_stale(&self, now: Time) -> bool {
+        let named = self.sources.iter().filter(|(name, _)| !name.is_empty());
+        let mut feeds = named.filter_map(|(_, state)| state.pods).peekable();
+        let is_current =
+            |feed: PodFeed| feed.streams > 0 && !feed.in_snapshot && now.secs_since(feed.last_heard) < STALE_AFTER_SECS;
+        feeds.peek().is_some() && !feeds.any(is_current)
     }
 
     pub fn snapshot_finished(&mut self, source: &Str, kinds: &[Kind]) {
@@ -116,7 +159,7 @@ mod tests {
     #[test]
     fn without_hello_a_node_is_enough_and_flagged() {
         let mut readiness = Readiness::default();
-        readiness.stream_opened(&"".into(), 0, Time(0));
+        readiness.stream_opened(&"".into(), 0, false, Time(0));
         assert_eq!(readiness.check(1), Ready::Manual);
     }
 
@@ -124,13 +167,13 @@ mod tests {
     fn after_a_hello_every_required_kind_must_finish_a_snapshot() {
         let mut readiness = Readiness::default();
         let source = Str::from("a");
-        readiness.stream_opened(&source, 1, Time(0));
+        readiness.stream_opened(&source, 1, false, Time(0));
         assert_eq!(readiness.check(5), Ready::Waiting { kinds: vec![Kind::Node, Kind::Pod] });
         readiness.snapshot_finished(&source, &[Kind::Node]);
         assert_eq!(readiness.check(5), Ready::Waiting { kinds: vec![Kind::Pod] });
         readiness.snapshot_finished(&source, &[Kind::Pod]);
         assert_eq!(readiness.check(5), Ready::Snapshots);
-        readiness.stream_closed(&source);
+        readiness.stream_closed(&source, false);
         assert_eq!(readiness.check(5), Ready::Snapshots);
     }
 
@@ -139,7 +182,26 @@ mod tests {
         let mut readiness = Readiness::default();
         readiness.files_loaded();
         assert_eq!(readiness.check(0), Ready::Files);
-        readiness.stream_opened(&"a".into(), 1, Time(0));
+        readiness.stream_opened(&"a".into(), 1, false, Time(0));
         assert_eq!(readiness.check(0), Ready::Files);
+    }
+
+    #[test]
+    fn the_pod_feed_is_stale_while_no_source_is_current() {
+        let mut readiness = Readiness::default();
+        let (at, source) = (|secs| Time::from_secs(secs), Str::from("a"));
+        readiness.stream_opened(&"".into(), 0, true, at(0));
+        assert!(!readiness.pod_feed_is_stale(at(1_000)), "manual mode has nobody to wait for");
+        readiness.stream_opened(&source, 1, true, at(0));
+        assert!(!readiness.pod_feed_is_stale(at(29)) && readiness.pod_feed_is_stale(at(30)));
+        readiness.heard(&source, true, at(30));
+        assert!(!readiness.pod_feed_is_stale(at(31)));
+        readiness.pod_snapshot(&source, true);
+        assert!(readiness.pod_feed_is_stale(at(31)));
+        readiness.pod_snapshot(&source, false);
+        readiness.stream_closed(&source, true);
+        assert!(readiness.pod_feed_is_stale(at(31)));
+        readiness.stream_opened(&"b".into(), 1, true, at(31));
+        assert!(!readiness.pod_feed_is_stale(at(32)), "another source is enough");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use rustc_hash::FxBuildHasher;
 
-use crate::model::{Kind, Node, Object, Pod, Str};
+use crate::model::{Kind, Node, Object, ObjectRef, Pod, Str};
 
 /// The source of objects that came from files at start.
 pub const FILE_SOURCE: &str = "file";
@@ -19,18 +19,27 @@ pub const FILE_SOURCE: &str = "file";
 pub struct Origin {
     /// The source named in the stream's Hello; empty for streams without one, [`FILE_SOURCE`] for files.
     pub source: Str,
+    /// The epoch of that Hello. Versions of an object compare only within one source and epoch.
+    pub epoch: u64,
     /// The snapshot during which it was written; 0 outside of one.
     pub snapshot: u64,
 }
 
 impl Origin {
     pub fn file() -> Self {
-        Self { source: FILE_SOURCE.into(), snapshot: 0 }
+        Self { source: FILE_SOURCE.into(), epoch: 0, snapshot: 0 }
     }
 
     /// A writer that named no source.
     pub fn anonymous() -> Self {
-        Self { source: Str::default(), snapshot: 0 }
+        Self { source: Str::default(), epoch: 0, snapshot: 0 }
+    }
+}
+
+impl Origin {
+    /// Whether both are of one feed, so that versions can be compared.
+    pub fn is_same_feed(&self, other: &Origin) -> bool {
+        !self.source.is_empty() && self.source == other.source && self.epoch == other.epoch
     }
 }
 
@@ -117,6 +126,45 @@ impl ObjectStore {
         }
     }
 
+    /// What is known under the identity of an object: of a pod by uid, of the others by name.
+    pub(super) fn stored(&self, object: &Object) -> Option<Stored<Object>> {
+        match object {
+            Object::Node(node) => {
+                let entry = self.nodes.get(&node.meta.name)?;
+                Some(Stored { object: Object::Node(entry.object.clone()), origin: entry.origin.clone() })
+            }
+            Object::Pod(pod) => {
+                let entry = self.pods.get(&pod.meta.uid)?;
+                Some(Stored { object: Object::Pod(entry.object.clone()), origin: entry.origin.clone() })
+            }
+            other => {
+                let meta = other.meta();
+                let map = self.others.get(&other.kind())?;
+                Some(map.get(&(meta.namespace.clone(), meta.name.clone()))?.clone())
+            }
+        }
+    }
+
+    /// Who wrote an object last; a pod is found by its uid.
+    pub(super) fn origin(&self, object: &ObjectRef) -> Option<Origin> {
+        match object.kind {
+            Kind::Node => self.nodes.get(&object.name).map(|e| e.origin.clone()),
+            Kind::Pod => self.pods.get(&object.uid).map(|e| e.origin.clone()),
+            kind => {
+                let map = self.others.get(&kind)?;
+                map.get(&(object.namespace.clone(), object.name.clone())).map(|e| e.origin.clone())
+            }
+        }
+    }
+
+    pub(super) fn put(&self, object: Object, origin: Origin) {
+        match object {
+            Object::Node(node) => self.put_node(node, origin),
+            Object::Pod(pod) => self.put_pod(pod, origin),
+            other => self.put_other(other, origin),
+        }
+    }
+
     pub(super) fn put_node(&self, node: Arc<Node>, origin: Origin) {
         self.nodes.insert(node.meta.name.clone(), Stored { object: node, origin });
     }
@@ -151,8 +199,9 @@ impl ObjectStore {
         self.others.get(&kind)?.remove(&(namespace.clone(), name.clone())).map(|(_, stored)| stored.object)
     }
 
-    /// Objects of a kind whose origin passes, as keys to delete: uid for pods, else namespace and name.
-    pub(super) fn select(&self, kind: Kind, pick: impl Fn(&Origin) -> bool) -> Vec<(Str, Str, Str)> {
+    /// Objects of a kind whose origin passes, sorted by namespace and name. Walks all of them, entry by entry: for use
+    /// without the writer held.
+    pub(super) fn select(&self, kind: Kind, pick: impl Fn(&Origin) -> bool) -> Vec<ObjectRef> {
         let mut keys: Vec<(Str, Str, Str)> = match kind {
             Kind::Node => {
                 let picked = self.nodes.iter().filter(|e| pick(&e.origin));
@@ -169,6 +218,6 @@ impl ObjectStore {
             }
         };
         keys.sort();
-        keys
+        keys.into_iter().map(|(namespace, name, uid)| ObjectRef { kind, namespace, name, uid }).collect()
     }
 }

@@ -14,7 +14,8 @@ use super::pod_info::PodInfo;
 use super::pod_volumes::VolumeBinding;
 use super::readiness::Readiness;
 use super::reservation::{Basis, Reservation, Reservations};
-use super::store::{FILE_SOURCE, ObjectStore, Origin};
+use super::resource_version::is_older;
+use super::store::{ObjectStore, Origin};
 use super::view::View;
 use crate::model::{Kind, Object, ObjectRef, Pod, Str, Time};
 
@@ -77,6 +78,16 @@ impl PodState {
             Self::Orphaned
         }
     }
+}
+
+/// What became of an object that was to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    Applied,
+    /// It says what is known already.
+    Unchanged,
+    /// A newer version is known.
+    Stale,
 }
 
 /// What a reservation is asked for.
@@ -163,8 +174,24 @@ impl Writer {
         self.view.advance()
     }
 
-    /// Writes an object.
-    pub fn upsert(&mut self, prepared: Prepared, origin: Origin) {
+    /// Writes an object, unless a newer version of it is known from the same feed.
+    pub fn upsert(&mut self, prepared: Prepared, origin: Origin) -> Written {
+        if let Some(known) = self.objects.stored(&prepared.object) {
+            let (new, old) = (prepared.object.meta(), known.object.meta());
+            let stale = origin.is_same_feed(&known.origin)
+                && new.uid == old.uid
+                && is_older(&new.resource_version, &old.resource_version);
+            if stale || prepared.object == known.object {
+                // It was sent, so the end of a snapshot must not take it. A resync mostly comes through here.
+                self.objects.put(known.object, origin);
+                return if stale { Written::Stale } else { Written::Unchanged };
+            }
+        }
+        self.write(prepared, origin);
+        Written::Applied
+    }
+
+    fn write(&mut self, prepared: Prepared, origin: Origin) {
         match prepared.object {
             Object::Node(node) => {
                 self.objects.put_node(node.clone(), origin);
@@ -330,8 +357,12 @@ impl Writer {
         true
     }
 
-    /// Ends the reservations whose time is up; how many there were.
+    /// Ends the reservations whose time is up; how many there were. None while the pod feed is stale: the pods may have been
+    /// bound, and nobody told us yet.
     pub fn expire(&mut self, now: Time) -> usize {
+        if self.readiness.pod_feed_is_stale(now) {
+            return 0;
+        }
         let ended = self.reservations.expired(now);
         if !ended.is_empty() {
             self.begin();
@@ -351,22 +382,9 @@ impl Writer {
         self.last_snapshot
     }
 
-    /// Ends a snapshot: deletes what the source had written before and didn't send again, and, for the first snapshot of a
-    /// kind, what came from files. How many objects that were.
-    pub fn finish_snapshot(&mut self, source: &Str, snapshot: u64, kinds: &[Kind]) -> usize {
-        let mut removed = 0;
-        for kind in kinds {
-            let take_over_files = self.handed_over.insert(*kind);
-            let gone = self.objects.select(*kind, |origin| {
-                (origin.source == *source && origin.snapshot != snapshot)
-                    || (take_over_files && &*origin.source == FILE_SOURCE)
-            });
-            for (namespace, name, uid) in gone {
-                removed += usize::from(self.delete(&ObjectRef { kind: *kind, namespace, name, uid }));
-            }
-        }
-        self.readiness.snapshot_finished(source, kinds);
-        removed
+    /// Whether the snapshot that ends is the first of its kind, and takes over what came from files.
+    pub(super) fn hand_over(&mut self, kind: Kind) -> bool {
+        self.handed_over.insert(kind)
     }
 
     // --- kept counts ---

@@ -141,7 +141,7 @@ fn no_room_is_reserved_for_bound_or_finished_pods_or_on_unknown_nodes() {
 #[test]
 fn a_snapshot_deletes_what_its_source_did_not_send_again() {
     let cluster = Cluster::default();
-    let origin = |source: &str, snapshot| Origin { source: source.into(), snapshot };
+    let origin = |source: &str, snapshot| Origin { source: source.into(), epoch: 1, snapshot };
     put_as(&cluster, node("mine-old").build(), origin("a", 0));
     put_as(&cluster, node("mine-kept").build(), origin("a", 0));
     put_as(&cluster, node("other").build(), origin("b", 0));
@@ -149,7 +149,7 @@ fn a_snapshot_deletes_what_its_source_did_not_send_again() {
     put_as(&cluster, service("s", &[]), origin("a", 0));
     let snapshot = cluster.writer().begin_snapshot();
     put_as(&cluster, node("mine-kept").build(), origin("a", snapshot));
-    assert_eq!(cluster.writer().finish_snapshot(&"a".into(), snapshot, &[Kind::Node]), 2);
+    assert_eq!(cluster.finish_snapshot(&"a".into(), snapshot, &[Kind::Node]), 2);
     let names: Vec<String> = cluster.objects().nodes().iter().map(|n| n.meta.name.to_string()).collect();
     assert_eq!(names, ["mine-kept", "other"]);
     assert_eq!(cluster.objects().count(Kind::Service), 1);
@@ -167,4 +167,53 @@ fn kept_counts_are_bounded() {
     }
     assert!(cluster.fork().kept_keys() <= MAX_KEPT_COUNTS);
     assert!(cluster.fork().kept_keys() >= MAX_KEPT_COUNTS / 2);
+}
+
+fn versioned(cluster: &Cluster, cpu: &str, version: &str, epoch: u64, snapshot: u64) -> Written {
+    let p = pod("a").cpu(cpu).on("n1").with(|p| p.meta.resource_version = version.into()).build();
+    let mut writer = cluster.writer();
+    writer.begin();
+    writer.upsert(Prepared::new(p.into()), Origin { source: "s".into(), epoch, snapshot })
+}
+
+#[test]
+fn an_older_version_of_the_same_feed_is_stale_and_another_epoch_starts_afresh() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    assert_eq!(versioned(&cluster, "1", "10", 1, 0), Written::Applied);
+    assert_eq!(versioned(&cluster, "2", "9", 1, 0), Written::Stale);
+    assert_eq!(used(&cluster, "n1"), 1000);
+    assert_eq!(versioned(&cluster, "1", "10", 1, 0), Written::Unchanged);
+    assert_eq!(versioned(&cluster, "2", "11", 1, 0), Written::Applied);
+    // An etcd restore: the numbers go back.
+    assert_eq!(versioned(&cluster, "3", "5", 2, 0), Written::Applied);
+    assert_eq!(used(&cluster, "n1"), 3000);
+}
+
+#[test]
+fn stale_and_unchanged_objects_of_a_snapshot_were_sent() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    versioned(&cluster, "1", "10", 1, 0);
+    let snapshot = cluster.writer().begin_snapshot();
+    assert_eq!(versioned(&cluster, "1", "9", 1, snapshot), Written::Stale);
+    assert_eq!(cluster.finish_snapshot(&"s".into(), snapshot, &[Kind::Pod]), 0);
+    let snapshot = cluster.writer().begin_snapshot();
+    assert_eq!(versioned(&cluster, "1", "10", 1, snapshot), Written::Unchanged);
+    assert_eq!(cluster.finish_snapshot(&"s".into(), snapshot, &[Kind::Pod]), 0);
+    let snapshot = cluster.writer().begin_snapshot();
+    assert_eq!(cluster.finish_snapshot(&"s".into(), snapshot, &[Kind::Pod]), 1);
+}
+
+#[test]
+fn nothing_expires_while_the_pod_feed_is_stale() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    reserve(&cluster, pod("a").cpu("1"), "n1").unwrap();
+    let source = Str::from("s");
+    cluster.writer().readiness_mut().stream_opened(&source, 1, true, Time(0));
+    cluster.writer().readiness_mut().stream_closed(&source, true);
+    assert_eq!(cluster.writer().expire(Time(10)), 0);
+    cluster.writer().readiness_mut().stream_opened(&source, 1, true, Time(10));
+    assert_eq!(cluster.writer().expire(Time(10)), 1);
 }

@@ -27,6 +27,8 @@ pub enum ServiceError {
     RevisionNotReached { wanted: u64, current: u64 },
     #[error("incarnation {named:?} is over, this is {current:?}; send snapshots and assumes again")]
     OtherIncarnation { named: String, current: Str },
+    #[error("another stream speaks for source {client:?} now, under epoch {epoch}; say hello again with a higher one")]
+    Fenced { client: Str, epoch: u64 },
     #[error("cancelled, or the deadline passed")]
     Cancelled,
     #[error("{0}")]

@@ -41,6 +41,7 @@ pub struct Service {
     profiles: RwLock<Arc<Profiles>>,
     clock: Arc<dyn Clock>,
     recent: RecentDecisions,
+    fencing: feed::Fencing,
     started: Time,
 }
 
@@ -59,6 +60,7 @@ impl Service {
             started: clock.now(),
             clock,
             recent: RecentDecisions::default(),
+            fencing: feed::Fencing::default(),
         }
     }
 

@@ -187,7 +187,11 @@ streams! {
 }
 
 pub fn hello(source: &str) -> pb::feed_control::Control {
-    pb::feed_control::Control::Hello(pb::Hello { source: source.into(), epoch: 1, incarnation: String::new() })
+    hello_of(source, 1)
+}
+
+pub fn hello_of(source: &str, epoch: u64) -> pb::feed_control::Control {
+    pb::feed_control::Control::Hello(pb::Hello { source: source.into(), epoch, incarnation: String::new() })
 }
 
 pub fn snapshot_begin(kinds: &[&str]) -> pb::feed_control::Control {

@@ -1,6 +1,7 @@
 //! Takes in the cluster: one session for each open stream.
 //!
 //! - [`FeedSession`] is the state machine of a stream: Hello, numbering, snapshots, and the one write of a batch.
+//! - [`Fencing`] says which stream may write which kind of a source.
 //! - `read` turns events into checked objects before the writer is taken.
 //! - This file holds what goes in ([`Batch`]) and what comes out ([`Ack`]); `api/feed.rs` converts both.
 //!
@@ -8,9 +9,11 @@
 //! ([`Ack::merge`]), so that whoever sends them may hold back until the client is ready to read: a client that never reads
 //! gets one merged ack later and holds up nothing.
 
+mod fencing;
 mod read;
 mod session;
 
+pub use fencing::{Fence, Fencing};
 pub use session::FeedSession;
 
 use super::error::FieldError;

@@ -18,6 +18,16 @@ pub(super) enum Ready {
     Assume { pod: Arc<Pod>, node: Str, id: Option<Str>, ttl_micros: i64 },
 }
 
+impl Ready {
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Upsert(prepared) => prepared.object().kind(),
+            Self::Delete(object) => object.kind,
+            Self::Assume { .. } => Kind::Pod,
+        }
+    }
+}
+
 /// Reads the events of one batch.
 pub(super) struct BatchReader<'a> {
     pub(super) cluster: &'a Cluster,

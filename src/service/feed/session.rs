@@ -4,18 +4,20 @@
 //!            Hello (first request only)          SnapshotBegin
 //!  Opened ------------------------> Named source <------------> In a snapshot
 //!    | first request without Hello               SnapshotEnd
-//!    v
-//!  Unnamed (no snapshots)
+//!    v                                  a newer stream claims its kind, from any state after Hello
+//!  Unnamed (no snapshots)               ----------------------------------------------------> Fenced: the stream ends
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::fencing::Fence;
 use super::read::{BatchReader, Ready};
 use super::{Ack, Batch, Control, ItemRejection, MAX_EVENTS, Reference, RejectionCode, StreamKind};
 use crate::cluster::Writer;
 use crate::cluster::reservation::Basis;
 use crate::cluster::store::{FILE_SOURCE, Origin};
-use crate::cluster::writer::{Reserve, WriteError};
+use crate::cluster::writer::{Reserve, WriteError, Written};
 use crate::manifest;
 use crate::model::{Kind, Object, ObjectRef, Str, Time};
 use crate::service::{FieldError, Service, ServiceError};
@@ -27,13 +29,14 @@ pub struct FeedSession {
     kind: StreamKind,
     state: State,
     sequence: u64,
+    fence: Arc<Fence>,
 }
 
 #[derive(Debug)]
 enum State {
     Opened,
     Unnamed,
-    Named { source: Str, snapshot: Option<Snapshot> },
+    Named { source: Str, epoch: u64, snapshot: Option<Snapshot> },
 }
 
 #[derive(Debug)]
@@ -44,7 +47,12 @@ struct Snapshot {
 
 impl FeedSession {
     pub fn new(service: Arc<Service>, kind: StreamKind) -> Self {
-        Self { service, kind, state: State::Opened, sequence: 0 }
+        Self { service, kind, state: State::Opened, sequence: 0, fence: Arc::default() }
+    }
+
+    /// Tells when another stream has taken this one's place.
+    pub fn fence(&self) -> Arc<Fence> {
+        self.fence.clone()
     }
 
     /// Applies a batch and says what became of it.
@@ -78,7 +86,10 @@ impl FeedSession {
             ack: &mut ack,
         };
         let ready = reader.read(batch.events);
-        self.write(ready, end_of_snapshot, &mut ack);
+        self.write(ready, &mut ack)?;
+        if end_of_snapshot {
+            self.end_snapshot(&mut ack);
+        }
         Ok(ack)
     }
 
@@ -104,18 +115,33 @@ impl FeedSession {
                     return Err(ServiceError::OtherIncarnation { named: incarnation.clone(), current });
                 }
                 let source = Str::from(source.as_str());
-                writer.readiness_mut().stream_opened(&source, epoch, now);
-                self.state = State::Named { source, snapshot: None };
+                if let Some(kind) = self.kind.only_kind() {
+                    self.claim(&source, epoch, [kind])?;
+                }
+                writer.readiness_mut().stream_opened(&source, epoch, self.kind == StreamKind::Pods, now);
+                drop(writer);
+                self.state = State::Named { source, epoch, snapshot: None };
             }
             (_, Some(_)) => {
                 return Err(ServiceError::invalid("control.hello", "only the first request of a stream may say hello"));
             }
             (State::Opened, None) => {
                 let now = self.service.now();
-                self.service.cluster.writer().readiness_mut().stream_opened(&Str::default(), 0, now);
+                let pods = self.kind == StreamKind::Pods;
+                self.service.cluster.writer().readiness_mut().stream_opened(&Str::default(), 0, pods, now);
                 self.state = State::Unnamed;
             }
             (State::Unnamed | State::Named { .. }, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Makes this stream the one that writes these kinds. Called with the writer held, as everything that writes is, so
+    /// that nothing of a fenced stream is applied after its successor's first word.
+    fn claim(&self, source: &Str, epoch: u64, kinds: impl IntoIterator<Item = Kind>) -> Result<(), ServiceError> {
+        for kind in kinds {
+            let claimed = self.service.fencing.claim(source, kind, epoch, &self.fence);
+            claimed.map_err(|newer| ServiceError::Fenced { client: source.clone(), epoch: newer })?;
         }
         Ok(())
     }
@@ -134,7 +160,7 @@ impl FeedSession {
 
     fn begin_snapshot(&mut self, names: &[String]) -> Result<(), ServiceError> {
         const PATH: &str = "control.snapshot_begin";
-        let State::Named { snapshot, .. } = &mut self.state else {
+        let State::Named { source, epoch, snapshot } = &self.state else {
             return Err(ServiceError::invalid(PATH, "a stream that didn't say hello may not send snapshots"));
         };
         if snapshot.is_some() {
@@ -162,30 +188,53 @@ impl FeedSession {
         }
         kinds.sort();
         kinds.dedup();
-        let number = self.service.cluster.writer().begin_snapshot();
-        *snapshot = Some(Snapshot { number, kinds });
+        let mut writer = self.service.cluster.writer();
+        self.check_fence()?;
+        self.claim(source, *epoch, kinds.iter().copied())?;
+        if kinds.contains(&Kind::Pod) {
+            writer.readiness_mut().pod_snapshot(source, true);
+        }
+        let begun = Snapshot { number: writer.begin_snapshot(), kinds };
+        drop(writer);
+        if let State::Named { snapshot, .. } = &mut self.state {
+            *snapshot = Some(begun);
+        }
         Ok(())
     }
 
+    fn check_fence(&self) -> Result<(), ServiceError> {
+        match &self.state {
+            State::Named { source, epoch, .. } if self.fence.is_fenced() => {
+                Err(ServiceError::Fenced { client: source.clone(), epoch: *epoch })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The critical section: all accepted items in one revision.
-    fn write(&mut self, items: Vec<(usize, Ready)>, end_of_snapshot: bool, ack: &mut Ack) {
+    fn write(&mut self, items: Vec<(usize, Ready)>, ack: &mut Ack) -> Result<(), ServiceError> {
         let now = self.service.now();
         let mut writer = self.service.cluster.writer();
-        let (source, number) = match &self.state {
-            State::Named { source, snapshot } => (source.clone(), snapshot.as_ref().map_or(0, |s| s.number)),
-            State::Opened | State::Unnamed => (Str::default(), 0),
+        self.check_fence()?;
+        let origin = match &self.state {
+            State::Named { source, epoch, snapshot } => {
+                let kinds: BTreeSet<Kind> = items.iter().map(|(_, item)| item.kind()).collect();
+                self.claim(source, *epoch, kinds)?;
+                let snapshot = snapshot.as_ref().map_or(0, |s| s.number);
+                Origin { source: source.clone(), epoch: *epoch, snapshot }
+            }
+            State::Opened | State::Unnamed => Origin::anonymous(),
         };
-        writer.readiness_mut().heard(&source, now);
-        if !items.is_empty() || end_of_snapshot {
+        writer.readiness_mut().heard(&origin.source, self.kind == StreamKind::Pods, now);
+        if !items.is_empty() {
             writer.begin();
         }
-        let origin = Origin { source: source.clone(), snapshot: number };
         for (index, item) in items {
             match item {
-                Ready::Upsert(prepared) => {
-                    writer.upsert(*prepared, origin.clone());
-                    ack.applied += 1;
-                }
+                Ready::Upsert(prepared) => match writer.upsert(*prepared, origin.clone()) {
+                    Written::Applied | Written::Unchanged => ack.applied += 1,
+                    Written::Stale => ack.stale += 1,
+                },
                 Ready::Delete(object) => {
                     if writer.delete(&object) {
                         ack.applied += 1;
@@ -200,14 +249,21 @@ impl FeedSession {
                 }
             }
         }
-        if end_of_snapshot
-            && let State::Named { snapshot, .. } = &mut self.state
-            && let Some(ended) = snapshot.take()
-        {
-            ack.removed += writer.finish_snapshot(&source, ended.number, &ended.kinds) as u64;
-        }
         ack.revision = writer.view().revision();
         ack.incarnation = writer.incarnation().clone();
+        Ok(())
+    }
+
+    fn end_snapshot(&mut self, ack: &mut Ack) {
+        let State::Named { source, snapshot, .. } = &mut self.state else { return };
+        let Some(ended) = snapshot.take() else { return };
+        let cluster = &self.service.cluster;
+        ack.removed += cluster.finish_snapshot(source, ended.number, &ended.kinds) as u64;
+        let mut writer = cluster.writer();
+        if ended.kinds.contains(&Kind::Pod) {
+            writer.readiness_mut().pod_snapshot(source, false);
+        }
+        ack.revision = writer.view().revision();
     }
 }
 
@@ -250,6 +306,7 @@ impl Drop for FeedSession {
             State::Unnamed => Str::default(),
             State::Named { source, .. } => source.clone(),
         };
-        self.service.cluster.writer().readiness_mut().stream_closed(&source);
+        let pods = self.kind == StreamKind::Pods;
+        self.service.cluster.writer().readiness_mut().stream_closed(&source, pods);
     }
 }
