@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod clock;
 pub mod error;
+pub mod explain;
 pub mod feed;
 pub mod inspect;
 pub mod load;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::explain::{DetailLevel, Explanation, explain};
 use super::recent::RecentDecision;
 use super::{Service, ServiceError, ViewInfo};
 use crate::cluster::readiness::Ready;
 use crate::cluster::reservation::{Basis, Reservation};
 use crate::cluster::writer::Reserve;
-use crate::cluster::{NodeRow, Ordinal, View, VolumeBinding, Writer};
-use crate::engine::{self, Decision, IncomingPod, Options, Outcome, Profile, Reason, Rejection, message};
+use crate::cluster::{Ordinal, View, VolumeBinding, Writer};
+use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Profile, message};
 use crate::manifest::{self, Warning};
 use crate::model::{Pod, Str, Time};
 
@@ -40,6 +41,7 @@ pub struct Request {
     pub min_revision: Option<u64>,
     /// Empty: any.
     pub incarnation: String,
+    pub detail: DetailLevel,
 }
 
 impl Request {
@@ -53,6 +55,7 @@ impl Request {
             ttl_micros: None,
             min_revision: None,
             incarnation: String::new(),
+            detail: DetailLevel::default(),
         }
     }
 }
@@ -69,8 +72,8 @@ pub struct Answer {
     pub fit_message: String,
     /// The whole text of upstream's event.
     pub message: String,
-    /// Why nodes were excluded, most nodes first.
-    pub reasons: Vec<CountedReason>,
+    /// As much of the way as was asked for.
+    pub explanation: Explanation,
     pub nodes_evaluated: usize,
     pub feasible_nodes: usize,
     pub profile: Str,
@@ -120,17 +123,6 @@ impl From<&Reservation> for Held {
         let basis = r.basis.clone();
         Self { id: r.id.clone(), node: r.node().clone(), created: r.created, expires: r.expires, basis }
     }
-}
-
-/// A reason and how many nodes it excludes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CountedReason {
-    pub plugin: &'static str,
-    pub code: engine::Code,
-    pub nodes: usize,
-    /// The node that `reason`'s numbers are of: the one with the most room left, else the first by name.
-    pub example: Str,
-    pub reason: Reason,
 }
 
 impl Verdict {
@@ -205,6 +197,7 @@ impl Service {
             profile,
             candidates: candidates.into_iter().map(Str::from).collect(),
             warnings,
+            detail: request.detail,
             cancel,
         };
         if let Some(known) = self.cluster.objects().pod(&work.pod.meta.uid)
@@ -223,8 +216,8 @@ impl Service {
             drop(writer);
             fork.remove_pod(&work.pod.meta.uid);
             let decision = work.decide(&fork, None)?;
-            let reasons = counted_reasons(&fork, &decision);
-            return Ok(work.answer(&decision, reasons, info, None, None));
+            let explanation = work.explain(&fork, &decision);
+            return Ok(work.answer(&decision, explanation, info, None, None));
         }
         let now = self.now();
         work.reserve(&mut writer, now, Time(now.0.saturating_add(ttl)))
@@ -266,6 +259,7 @@ struct Work<'a> {
     profile: Arc<Profile>,
     candidates: Vec<Str>,
     warnings: Vec<Warning>,
+    detail: DetailLevel,
     cancel: &'a AtomicBool,
 }
 
@@ -276,8 +270,13 @@ impl Work<'_> {
             None => self.candidate_ordinals(view)?,
         };
         let restricted = only.is_some() || !self.candidates.is_empty();
-        let options = Options { candidates: restricted.then_some(&*candidates), ..Options::default() };
+        let detail = if self.detail.needs_everything() { Detail::Full } else { Detail::Choice };
+        let options = Options { candidates: restricted.then_some(&*candidates), detail };
         Ok(engine::decide(view, &IncomingPod::new(&self.pod), &self.profile, &options, self.cancel)?)
+    }
+
+    fn explain(&self, view: &View, decision: &Decision) -> Explanation {
+        explain(view, decision, self.detail, self.profile.seed())
     }
 
     fn candidate_ordinals(&self, view: &View) -> Result<Vec<Ordinal>, ServiceError> {
@@ -310,6 +309,7 @@ impl Work<'_> {
             as_decided.hold(held);
             let again = self.decide(&as_decided, Some(ordinal))?;
             if again.node().is_some() {
+                let explanation = self.explain(&as_decided, &again);
                 let renewed = if again.bindings == held {
                     writer.renew(&self.pod.meta.uid, expires)
                 } else {
@@ -321,11 +321,11 @@ impl Work<'_> {
                     Some(writer.reserve(ask).map_err(|e| ServiceError::Internal(e.to_string()))?)
                 };
                 let info = self.service.view_info(writer);
-                return Ok(self.answer(&again, Vec::new(), info, renewed.as_ref(), None));
+                return Ok(self.answer(&again, explanation, info, renewed.as_ref(), None));
             }
         }
         let decision = self.decide(view, None)?;
-        let reasons = counted_reasons(view, &decision);
+        let explanation = self.explain(view, &decision);
         let chosen = decision.node().cloned();
         let reservation = match chosen {
             Some(node) => {
@@ -351,7 +351,7 @@ impl Work<'_> {
             }
         };
         let info = self.service.view_info(writer);
-        Ok(self.answer(&decision, reasons, info, reservation.as_ref(), before.map(|b| b.node().clone())))
+        Ok(self.answer(&decision, explanation, info, reservation.as_ref(), before.map(|b| b.node().clone())))
     }
 
     fn asks_the_same(&self, earlier: &Reservation) -> bool {
@@ -368,7 +368,7 @@ impl Work<'_> {
     fn answer(
         &self,
         decision: &Decision,
-        reasons: Vec<CountedReason>,
+        explanation: Explanation,
         info: ViewInfo,
         reservation: Option<&Reservation>,
         previous_node: Option<Str>,
@@ -395,7 +395,7 @@ impl Work<'_> {
             previous_node,
             fit_message,
             message,
-            reasons,
+            explanation,
             nodes_evaluated: decision.evaluated,
             feasible_nodes: decision.feasible.len(),
             profile: self.profile.name().clone(),
@@ -412,7 +412,7 @@ impl Work<'_> {
             previous_node: None,
             fit_message: String::new(),
             message: String::new(),
-            reasons: Vec::new(),
+            explanation: Explanation::default(),
             nodes_evaluated: 0,
             feasible_nodes: 0,
             profile: self.profile.name().clone(),
@@ -420,60 +420,4 @@ impl Work<'_> {
             warnings: self.warnings.clone(),
         }
     }
-}
-
-/// The reasons of a decision, counted by plugin and text.
-pub fn counted_reasons(view: &View, decision: &Decision) -> Vec<CountedReason> {
-    let mut counted: Vec<CountedReason> = Vec::new();
-    let mut count = |rejection: &Rejection, node: Option<NodeRow<'_>>, nodes: usize| {
-        let name = node.map(|n| n.name().clone()).unwrap_or_default();
-        for reason in &rejection.reasons {
-            let same = |c: &&mut CountedReason| {
-                c.plugin == rejection.plugin && c.code == rejection.code && c.reason.same_text(reason)
-            };
-            match counted.iter_mut().find(same) {
-                None => counted.push(CountedReason {
-                    plugin: rejection.plugin,
-                    code: rejection.code,
-                    nodes,
-                    example: name.clone(),
-                    reason: reason.clone(),
-                }),
-                Some(known) => {
-                    known.nodes += nodes;
-                    if is_better_example(reason, &name, known) {
-                        known.reason = reason.clone();
-                        known.example = name.clone();
-                    }
-                }
-            }
-        }
-    };
-    if let Some(rejection) = &decision.pre_filter {
-        count(rejection, None, decision.nodes);
-    }
-    for (ordinal, rejection) in &decision.rejected {
-        count(rejection, view.node(*ordinal), 1);
-    }
-    if let Some(absent) = &decision.absent
-        && decision.nodes > decision.evaluated
-    {
-        count(absent, None, decision.nodes - decision.evaluated);
-    }
-    if let Outcome::Gated(rejection) = &decision.outcome {
-        count(rejection, None, 0);
-    }
-    counted.sort_by(|a, b| {
-        (b.nodes, a.plugin, a.code, a.reason.to_string()).cmp(&(a.nodes, b.plugin, b.code, b.reason.to_string()))
-    });
-    counted
-}
-
-fn is_better_example(reason: &Reason, node: &Str, known: &CountedReason) -> bool {
-    let free = |r: &Reason| match r {
-        Reason::InsufficientResource { free, .. } => *free,
-        Reason::TooManyPods { pods, allowed } => allowed - pods,
-        _ => 0,
-    };
-    (free(reason), std::cmp::Reverse(node)) > (free(&known.reason), std::cmp::Reverse(&known.example))
 }

@@ -1,5 +1,7 @@
 //! Requests to decide, and decisions.
 
+use prost::Message;
+
 use super::object::pod_source;
 use super::{count, micros, object_ref, reservation_state, timestamp, view_info, warning};
 use crate::api::pb;
@@ -9,11 +11,13 @@ use crate::engine::{Code, Reason};
 use crate::model::Kind;
 use crate::model::resources::PODS;
 use crate::service::ServiceError;
-use crate::service::schedule::{Answer, CountedReason, Request, Verdict, VerdictKind};
+use crate::service::explain::{CountedReason, DetailLevel, RefusedNode, ScoredNode};
+use crate::service::schedule::{Answer, Request, Verdict, VerdictKind};
 
 /// # Errors
 /// The pod can't be read.
 pub(in crate::api) fn request(request: pb::ScheduleRequest) -> Result<Request, ServiceError> {
+    let detail = detail_level(request.detail, request.top_k)?;
     let pod = pod_source(request.pod).pod("pod")?;
     Ok(Request {
         pod: pod.value,
@@ -24,6 +28,33 @@ pub(in crate::api) fn request(request: pb::ScheduleRequest) -> Result<Request, S
         ttl_micros: request.reservation_ttl.as_ref().map(micros),
         min_revision: request.min_revision,
         incarnation: request.incarnation,
+        detail,
+    })
+}
+
+/// Nodes that TOP_K shows unless told how many.
+const DEFAULT_TOP_K: usize = 5;
+/// The most that it shows.
+const MAX_TOP_K: u32 = 1_000;
+/// Bytes of nodes that an answer may have: 4 MiB, which gRPC clients take by default, less room for the rest.
+const MAX_NODE_BYTES: usize = (4 << 20) - (256 << 10);
+
+fn detail_level(level: i32, top_k: u32) -> Result<DetailLevel, ServiceError> {
+    let known = pb::DetailLevel::try_from(level);
+    let known = known.map_err(|_| ServiceError::invalid("detail", format!("{level} is no detail level")))?;
+    if top_k > MAX_TOP_K {
+        return Err(ServiceError::invalid("top_k", format!("must be at most {MAX_TOP_K}")));
+    }
+    if top_k > 0 && known != pb::DetailLevel::TopK {
+        return Err(ServiceError::invalid("top_k", "means nothing without detail DETAIL_LEVEL_TOP_K"));
+    }
+    Ok(match known {
+        pb::DetailLevel::Unspecified => DetailLevel::Refusal,
+        pb::DetailLevel::None => DetailLevel::None,
+        pb::DetailLevel::Summary => DetailLevel::Summary,
+        pb::DetailLevel::TopK if top_k == 0 => DetailLevel::TopK(DEFAULT_TOP_K),
+        pb::DetailLevel::TopK => DetailLevel::TopK(usize::try_from(top_k).unwrap_or(DEFAULT_TOP_K)),
+        pb::DetailLevel::Full => DetailLevel::Full,
     })
 }
 
@@ -34,7 +65,7 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
         previous_node: answer.previous_node.map(|node| node.to_string()).unwrap_or_default(),
         fit_message: answer.fit_message,
         message: answer.message,
-        reasons: answer.reasons.into_iter().map(reason).collect(),
+        reasons: answer.explanation.reasons.into_iter().map(reason).collect(),
         nodes_evaluated: count(answer.nodes_evaluated),
         feasible_nodes: count(answer.feasible_nodes),
         view: Some(view_info(&answer.view)),
@@ -43,6 +74,12 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
         volume_bindings: answer.bindings.into_iter().map(volume_binding).collect(),
         ..Default::default()
     };
+    let mut budget = MAX_NODE_BYTES;
+    let scored = answer.explanation.scored.into_iter().map(scored_node);
+    (response.scored_nodes, response.scored_nodes_omitted) = within(&mut budget, scored);
+    let refused = answer.explanation.refused.into_iter().map(refused_node);
+    (response.refused_nodes, response.refused_nodes_omitted) = within(&mut budget, refused);
+    response.truncated = response.scored_nodes_omitted + response.refused_nodes_omitted > 0;
     match answer.verdict {
         Verdict::Placed { node, score, reservation } => {
             response.node = node.to_string();
@@ -63,6 +100,48 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
     response
 }
 
+/// The first messages that together fit into what is left of the budget, and how many do not.
+fn within<M: Message>(budget: &mut usize, messages: impl Iterator<Item = M>) -> (Vec<M>, u32) {
+    let (mut taken, mut omitted) = (Vec::new(), 0);
+    for message in messages {
+        // A tag and a length come with each message in a list.
+        let bytes = message.encoded_len() + 8;
+        if omitted == 0 && bytes <= *budget {
+            *budget -= bytes;
+            taken.push(message);
+        } else {
+            omitted += 1;
+        }
+    }
+    if omitted > 0 {
+        // What comes after is less important than what was left out here.
+        *budget = 0;
+    }
+    (taken, omitted)
+}
+
+fn scored_node(node: ScoredNode) -> pb::ScoredNode {
+    let plugins = node.plugins.into_iter();
+    let plugins = plugins.map(|(plugin, score)| pb::PluginScore { plugin: plugin.to_owned(), score }).collect();
+    pb::ScoredNode { node: node.node.to_string(), total: node.total, plugins }
+}
+
+fn refused_node(node: RefusedNode) -> pb::RefusedNode {
+    pb::RefusedNode {
+        node: node.node.to_string(),
+        plugin: node.plugin.to_owned(),
+        code: status_code(node.code).into(),
+        reasons: node.reasons,
+    }
+}
+
+fn status_code(code: Code) -> pb::StatusCode {
+    match code {
+        Code::Unschedulable => pb::StatusCode::Unschedulable,
+        Code::UnschedulableAndUnresolvable => pb::StatusCode::UnschedulableAndUnresolvable,
+    }
+}
+
 fn volume_binding(binding: VolumeBinding) -> pb::VolumeBinding {
     let (namespace, claim) = binding.claim;
     let volume = binding.volume.map(|volume| volume.to_string()).unwrap_or_default();
@@ -80,10 +159,7 @@ pub(super) fn outcome(kind: VerdictKind) -> pb::Outcome {
 }
 
 fn reason(counted: CountedReason) -> pb::ReasonCount {
-    let code = match counted.code {
-        Code::Unschedulable => pb::StatusCode::Unschedulable,
-        Code::UnschedulableAndUnresolvable => pb::StatusCode::UnschedulableAndUnresolvable,
-    };
+    let code = status_code(counted.code);
     pb::ReasonCount {
         plugin: counted.plugin.to_owned(),
         code: code.into(),
