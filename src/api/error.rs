@@ -9,6 +9,7 @@
 //! | another stream has taken its place | ABORTED | `FENCED` |
 //! | another incarnation named | FAILED_PRECONDITION | `OTHER_INCARNATION` |
 //! | a request over 16 MiB | RESOURCE_EXHAUSTED | `MESSAGE_TOO_LARGE` |
+//! | too many decisions wait already | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
 //! | the deadline passed | DEADLINE_EXCEEDED | `DEADLINE_EXCEEDED` |
 //! | the client gave up | CANCELLED | `CANCELLED` |
 //! | Berth shuts down | UNAVAILABLE, `RetryInfo` | `SHUTTING_DOWN` |
@@ -34,6 +35,8 @@ const MAX_MESSAGE: usize = 1_024;
 const MAX_VIOLATIONS: usize = 2_560;
 /// When to ask again while the first snapshot is on its way.
 const READY_RETRY: Duration = Duration::from_secs(1);
+/// When to ask again after being shed: by then a full queue has emptied.
+const OVERLOAD_RETRY: Duration = Duration::from_millis(250);
 /// When to ask again for a revision that is on its way on another stream.
 const REVISION_RETRY: Duration = Duration::from_millis(50);
 
@@ -171,6 +174,13 @@ fn cut(mut text: String, max: usize) -> String {
 pub(super) fn shutting_down() -> Status {
     let problem = Problem::new(Code::Unavailable, "SHUTTING_DOWN", "Berth is shutting down");
     problem.retry(READY_RETRY).into()
+}
+
+/// For a decision that would have to wait behind too many others.
+pub(super) fn overloaded() -> Status {
+    let problem =
+        Problem::new(Code::ResourceExhausted, "OVERLOADED", "too many decisions are waiting; ask again later");
+    problem.retry(OVERLOAD_RETRY).into()
 }
 
 /// For a stream that learns of its successor while it is silent.

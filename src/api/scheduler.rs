@@ -132,7 +132,7 @@ impl SchedulerService for Scheduler {
 
     async fn schedule(&self, request: Request<pb::ScheduleRequest>) -> Result<Response<pb::ScheduleResponse>, Status> {
         let given_up = CancelOnDrop::default();
-        let _slot = self.decisions.slot().await?;
+        let _slot = self.decisions.slot_unless_overloaded().await?;
         let (service, cancel) = (self.decisions.service.clone(), given_up.flag());
         blocking::run(move || decide(&service, request.into_inner(), &cancel)).await.map(Response::new)
     }
