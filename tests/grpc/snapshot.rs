@@ -105,3 +105,44 @@ async fn after_hello_decisions_wait_for_the_snapshots_of_nodes_and_pods() {
         (true, &["Node".to_owned(), "Pod".to_owned()][..])
     );
 }
+
+#[tokio::test]
+async fn a_snapshot_cut_at_any_message_is_completed_by_the_next() {
+    let names = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
+    let batches: Vec<Vec<Value>> = names("n", 6).chunks(2).map(|c| c.iter().map(|n| node(n, "1")).collect()).collect();
+    // Hello, begin, the batches, end: after each of them the stream is cut once.
+    for messages in 0..=batches.len() + 3 {
+        let berth = Berth::start().await;
+        let mut first = NodeStream::open(&berth).await;
+        first.control(1, hello("informer")).await;
+        first.send(nodes(2, &[node("old", "1"), node("n0", "4")])).await;
+        first.acks_to(2).await;
+        drop(first);
+        let mut cut = NodeStream::open(&berth).await;
+        let mut sequence = 0;
+        for message in 0..messages {
+            sequence += 1;
+            match message {
+                0 => cut.control(sequence, hello("informer")).await,
+                1 => cut.control(sequence, snapshot_begin(&[])).await,
+                at if at < batches.len() + 2 => cut.send(nodes(sequence, &batches[at - 2])).await,
+                _ => cut.control(sequence, snapshot_end()).await,
+            }
+        }
+        if messages > 0 {
+            cut.acks_to(sequence).await;
+        }
+        drop(cut);
+        let complete = messages == batches.len() + 3;
+        assert_eq!(berth.node_names().await.contains(&"old".to_owned()), !complete, "cut after {messages}");
+        let mut resumed = NodeStream::open(&berth).await;
+        resumed.control(1, hello("informer")).await;
+        resumed.control(2, snapshot_begin(&[])).await;
+        for (batch, sequence) in batches.iter().zip(3..) {
+            resumed.send(nodes(sequence, batch)).await;
+        }
+        resumed.control(6, snapshot_end()).await;
+        resumed.acks_to(6).await;
+        assert_eq!(berth.node_names().await, names("n", 6), "cut after {messages}");
+    }
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 use berth::api::{client, pb, server};
 use berth::model::Time;
 use berth::service::profiles::Profiles;
-use berth::service::{ManualClock, Service};
+use berth::service::{Clock, ManualClock, Service};
 use pb::feed_service_client::FeedServiceClient;
 use pb::inspect_service_client::InspectServiceClient;
 use pb::scheduler_service_client::SchedulerServiceClient;
@@ -34,7 +34,12 @@ pub struct Berth {
 impl Berth {
     pub async fn start() -> Self {
         let clock = Arc::new(ManualClock::at(Time::from_secs(1_000_000)));
-        let service = Arc::new(Service::new(Profiles::default(), clock.clone()));
+        Self::with_clocks(clock.clone(), clock).await
+    }
+
+    /// One whose time is told by another clock than the one that tests set.
+    pub async fn with_clocks(told: Arc<dyn Clock>, clock: Arc<ManualClock>) -> Self {
+        let service = Arc::new(Service::new(Profiles::default(), told));
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async {
             let _ = stopped.await;
