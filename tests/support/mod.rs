@@ -136,9 +136,20 @@ macro_rules! streams {
 
         impl $name {
             pub async fn open(berth: &Berth) -> Self {
+                Self::on(berth.channel.clone()).await
+            }
+
+            pub async fn on(channel: Channel) -> Self {
                 let (requests, outbound) = mpsc::channel(64);
-                let acks = within(berth.feed().$call(ReceiverStream::new(outbound))).await.unwrap().into_inner();
-                Self { requests: Some(requests), acks }
+                let call = FeedServiceClient::new(channel).$call(ReceiverStream::new(outbound)).await;
+                Self { requests: Some(requests), acks: call.unwrap().into_inner() }
+            }
+
+            /// An error once the server is gone.
+            pub async fn try_send(&mut self, request: pb::$request) -> Result<(), Box<dyn std::error::Error>> {
+                self.requests.as_ref().unwrap().send(request).await?;
+                self.acks.message().await?;
+                Ok(())
             }
 
             pub async fn send(&mut self, request: pb::$request) {
