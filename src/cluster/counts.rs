@@ -159,6 +159,11 @@ impl CountIndex {
         self.counts.is_empty()
     }
 
+    /// The keys that are kept, in no particular order.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &CountKey> {
+        self.counts.keys().map(|key| &**key)
+    }
+
     /// Begins to keep a key whose present counts are `nodes`.
     pub(super) fn insert(&mut self, key: CountKey, nodes: impl Iterator<Item = (Ordinal, u32)>) {
         let mut counts = NodeCounts::default();

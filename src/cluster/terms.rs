@@ -72,6 +72,11 @@ impl TermIndex {
         self.terms.is_empty()
     }
 
+    /// All terms with the pods that carry them by node, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<Term>, &NodeTally)> {
+        self.terms.iter()
+    }
+
     /// The terms of certain roles that match a pod, in a fixed order, each with the pods that carry it by node; a pod
     /// that carries a term twice counts twice.
     pub fn matching(

@@ -22,6 +22,11 @@ impl ImageTable {
         Some((*size, nodes.len()))
     }
 
+    /// Image names that some node has.
+    pub(super) fn len(&self) -> usize {
+        self.images.len()
+    }
+
     pub(super) fn add(&mut self, node: &Node) {
         for image in &node.images {
             for name in &image.names {

@@ -10,6 +10,7 @@
 
 mod change_log;
 mod chunk;
+mod equality;
 mod images;
 mod node_row;
 mod node_volumes;

@@ -21,7 +21,7 @@ struct Key {
 }
 
 /// A persistent, ordered table: forks share it, and iteration order is by kind, namespace and name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectTable {
     objects: OrdMap<Key, Object>,
     storage: StorageIndex,

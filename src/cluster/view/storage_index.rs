@@ -10,7 +10,7 @@ use crate::cluster::pod_volumes::ClaimKey;
 use crate::model::storage::{CsiStorageCapacity, PersistentVolume};
 use crate::model::{Object, Quantity, Str};
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct StorageIndex {
     /// Volumes that any claim may have, by class and then by size and name.
     free: HashMap<Str, OrdMap<(Quantity, Str), Arc<PersistentVolume>>>,

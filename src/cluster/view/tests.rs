@@ -202,3 +202,58 @@ fn more_nodes_than_a_chunk_holds() {
     assert_eq!(view.nodes().count(), 600);
     assert!(names.iter().all(|n| view.node_named(n).is_some_and(|row| **row.name() == **n)));
 }
+
+#[test]
+fn views_of_the_same_objects_do_not_differ_whatever_their_histories() {
+    let app =
+        |name: &str| pod(name).label("app", "web").cpu("1").request("x.example/gpu", "1").host_port("", "TCP", 80);
+    let key = CountKey::in_namespace("default".into(), selector(&[("app", "web")]), false);
+    let mut one = view_of(&["gone", "n1", "n2"]);
+    one.keep_counts(key.clone());
+    one.add_pod(info(pod("x").request("y.example/fpga", "1").on("gone")));
+    one.remove_node("gone");
+    one.add_pod(info(app("a").on("n2")));
+    one.add_pod(info(app("a").on("n1")));
+    let mut two = view_of(&["n2", "n1"]);
+    two.add_pod(info(app("a").on("n1")));
+    assert_eq!(one.differences(&two), [""; 0]);
+    two.add_pod(info(app("b").on("n2")));
+    assert!(!one.differences(&two).is_empty());
+}
+
+#[test]
+fn every_index_that_differs_is_told() {
+    type Change = fn(&mut View);
+    let changes: [(&str, Change); 8] = [
+        ("node n3: is only in the second view", |v| {
+            v.upsert_node(Arc::new(node("n3").build()));
+        }),
+        ("node n1: allocatable cpu: 4000 against 8000", |v| {
+            v.upsert_node(Arc::new(node("n1").cpu("8").build()));
+        }),
+        ("node n1: requested cpu: 1000 against 2000", |v| {
+            v.add_pod(info(pod("a").cpu("2").on("n1")));
+        }),
+        ("node n1: pods: ", |v| {
+            v.remove_pod("uid-default-a");
+        }),
+        ("pods of namespace other: None against", |v| {
+            v.add_pod(info(pod("b").namespace("other").on("n1")));
+        }),
+        ("image x:1: None against", |v| {
+            v.upsert_node(Arc::new(node("n1").image("x:1", 5).build()));
+        }),
+        ("Namespace red: None against", |v| v.set_object(namespace("red", "a"))),
+        ("term ", |v| {
+            v.add_pod(info(pod("a").cpu("1").on("n1").pod_affinity("zone", selector(&[("a", "b")]))));
+        }),
+    ];
+    for (expected, change) in changes {
+        let mut one = view_of(&["n1", "n2"]);
+        one.add_pod(info(pod("a").cpu("1").on("n1")));
+        let mut two = one.clone();
+        change(&mut two);
+        let found = one.differences(&two);
+        assert!(found.iter().any(|line| line.starts_with(expected)), "{expected}: {found:#?}");
+    }
+}

@@ -5,6 +5,7 @@
 //! on a claim, volume, class or attachment moves the counts of just the nodes that it concerns. Holds are what decisions
 //! chose for claims that no feed has shown as bound yet.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdMap, OrdSet};
@@ -40,6 +41,14 @@ struct ClaimUse {
     references: u32,
     /// Volumes of pods by node, generic ephemeral ones included, sorted by ordinal.
     nodes: SmallVec<[(Ordinal, u32); 1]>,
+    meaning: Meaning,
+}
+
+/// The same without ordinals, to be compared between views.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NamedClaimUse {
+    references: u32,
+    nodes: BTreeMap<Str, u32>,
     meaning: Meaning,
 }
 
@@ -134,6 +143,30 @@ impl VolumeIndex {
     /// The claims for which a volume is held.
     pub fn holders(&self, volume: &Str) -> impl Iterator<Item = &ClaimKey> {
         self.held_volumes.get(volume).into_iter().flat_map(|claims| claims.keys())
+    }
+
+    /// Claims that pods use, each with all that is known of its use, by `namespace/name`.
+    pub(super) fn claims_by_node_name(&self, name: &dyn Fn(Ordinal) -> Str) -> BTreeMap<Str, NamedClaimUse> {
+        let use_of = |used: &ClaimUse| NamedClaimUse {
+            references: used.references,
+            nodes: used.nodes.iter().map(|(ordinal, users)| (name(*ordinal), *users)).collect(),
+            meaning: used.meaning.clone(),
+        };
+        self.claims.iter().map(|((ns, claim), used)| (format!("{ns}/{claim}").into(), use_of(used))).collect()
+    }
+
+    /// Of the indexes that hold no ordinals, those that differ.
+    pub(super) fn differing_indexes(&self, other: &VolumeIndex) -> impl Iterator<Item = &'static str> + use<> {
+        let indexes = [
+            ("claims by volume", self.by_volume == other.by_volume),
+            ("claims by class", self.by_class == other.by_class),
+            ("attachments", self.attachments == other.attachments),
+            ("attachments by volume", self.attachments_by_volume == other.attachments_by_volume),
+            ("attachments by node", self.attachments_by_node == other.attachments_by_node),
+            ("held claims", self.held_claims == other.held_claims),
+            ("held volumes", self.held_volumes == other.held_volumes),
+        ];
+        indexes.into_iter().filter(|(_, same)| !same).map(|(what, _)| what)
     }
 
     fn forget_meaning(&mut self, claim: &ClaimKey, meaning: &Meaning) {
