@@ -10,6 +10,8 @@
 //! gets one merged ack later and holds up nothing.
 
 mod fencing;
+#[cfg(test)]
+mod interleavings;
 mod read;
 mod session;
 
