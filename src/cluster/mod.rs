@@ -13,11 +13,13 @@ pub mod counts;
 pub mod fresh_id;
 pub mod node_tally;
 pub mod pod_info;
+pub mod pod_life;
 pub mod pod_set;
 pub mod pod_volumes;
 pub mod readiness;
 pub mod reservation;
 pub mod resource_version;
+pub mod snapshot;
 pub mod store;
 pub mod terms;
 pub mod view;
@@ -31,7 +33,9 @@ use self::store::{FILE_SOURCE, Origin};
 use crate::model::{Kind, Str};
 
 pub use pod_info::PodInfo;
+pub use pod_life::PodState;
 pub use pod_volumes::VolumeBinding;
+pub use snapshot::Snapshot;
 pub use store::ObjectStore;
 pub use view::{NodeRow, Ordinal, View};
 pub use writer::Writer;
@@ -63,6 +67,11 @@ impl Cluster {
     /// A consistent fork of the view, which the caller owns: later changes don't show in it, nor its changes elsewhere.
     pub fn fork(&self) -> View {
         self.writer.lock().view().clone()
+    }
+
+    /// All that is known at one revision. As cheap as a fork.
+    pub fn snapshot(&self) -> Snapshot {
+        self.writer.lock().snapshot()
     }
 
     /// Ends a snapshot: deletes what its source had written before and didn't send again, and, for the first snapshot of a

@@ -1,16 +1,6 @@
 //! Room that a decision took and that no bound pod fills yet.
 //!
-//! ```text
-//!            reserve                 pod seen bound
-//! Pending ------------> Reserved -----------------------> Bound
-//!    ^                      |  release, expiry                |
-//!    +----------------------+                                 | deleted, ended
-//!    |  deleted, ended                                        v
-//!    +-----------------------------------------------------> Gone
-//! ```
-//!
-//! A pod bound by someone else goes from Pending to Bound without a reservation; one that turns up bound on another node
-//! than the reserved one is believed, and the room moves. An update without `nodeName` doesn't end a reservation.
+//! How a pod comes by one and loses it is in [`super::pod_life`].
 
 use std::sync::Arc;
 

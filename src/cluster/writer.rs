@@ -11,10 +11,12 @@ use rustc_hash::FxHashMap;
 
 use super::counts::CountKey;
 use super::pod_info::PodInfo;
+use super::pod_life::PodState;
 use super::pod_volumes::VolumeBinding;
 use super::readiness::Readiness;
 use super::reservation::{Basis, Reservation, Reservations};
 use super::resource_version::is_older;
+use super::snapshot::Snapshot;
 use super::store::{ObjectStore, Origin};
 use super::view::View;
 use crate::model::{Kind, Object, ObjectRef, Pod, Str, Time};
@@ -42,41 +44,6 @@ impl Prepared {
 
     pub fn object(&self) -> &Object {
         &self.object
-    }
-}
-
-/// Where a known pod stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PodState {
-    /// Waits for a node.
-    Pending,
-    /// A decision or an `assume` took room for it.
-    Reserved,
-    /// Takes room on the node that its spec names.
-    Bound,
-    /// Bound to a node that isn't known (yet).
-    Orphaned,
-    /// Succeeded or Failed: takes no room.
-    Finished,
-}
-
-impl PodState {
-    pub const ALL: [PodState; 5] = [Self::Pending, Self::Reserved, Self::Bound, Self::Orphaned, Self::Finished];
-
-    /// Where a pod stands in a view and with these reservations.
-    pub fn of(pod: &Pod, view: &View, reservations: &Reservations) -> Self {
-        let uid = &pod.meta.uid;
-        if reservations.of_pod(uid).is_some() {
-            Self::Reserved
-        } else if pod.is_terminal() {
-            Self::Finished
-        } else if !pod.is_bound() {
-            Self::Pending
-        } else if view.pod(uid).is_some() {
-            Self::Bound
-        } else {
-            Self::Orphaned
-        }
     }
 }
 
@@ -122,6 +89,8 @@ pub struct Writer {
     reservations: Reservations,
     /// Uids of pods whose node isn't known, by node name.
     orphans: FxHashMap<Str, BTreeSet<Str>>,
+    /// The fed pods that the view doesn't hold by their own spec (see [`Snapshot`]).
+    apart: imbl::HashMap<Str, Arc<Pod>>,
     readiness: Readiness,
     /// Kept counts and the revision at which each was last asked for.
     watched: FxHashMap<CountKey, u64>,
@@ -139,6 +108,7 @@ impl Writer {
             view: View::default(),
             reservations: Reservations::default(),
             orphans: FxHashMap::default(),
+            apart: imbl::HashMap::default(),
             readiness: Readiness::default(),
             watched: FxHashMap::default(),
             handed_over: BTreeSet::new(),
@@ -154,6 +124,16 @@ impl Writer {
 
     pub fn reservations(&self) -> &Reservations {
         &self.reservations
+    }
+
+    /// All that is known now, at one revision.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            view: self.view.clone(),
+            reservations: self.reservations.clone(),
+            apart: self.apart.clone(),
+            incarnation: self.incarnation.clone(),
+        }
     }
 
     pub fn readiness(&self) -> &Readiness {
@@ -224,9 +204,14 @@ impl Writer {
             self.reservations.remove(&uid);
             self.book(keep_bindings(before.as_deref(), info));
         } else if let Some(node) = self.reservations.of_pod(&uid).map(|r| r.node().clone()) {
-            let info = keep_bindings(before.as_deref(), Arc::new(PodInfo::on(pod, node)));
+            let info = keep_bindings(before.as_deref(), Arc::new(PodInfo::on(pod.clone(), node)));
             self.reservations.replace_pod(&uid, info.clone());
             self.book(info);
+        }
+        if self.reservations.of_pod(&uid).is_none() && self.view.pod(&uid).is_some() {
+            self.apart.remove(&uid);
+        } else {
+            self.apart.insert(uid, pod);
         }
     }
 
@@ -239,8 +224,12 @@ impl Writer {
                     return false;
                 }
                 self.objects.take_node(&object.name);
-                for pod in self.view.remove_node(&object.name) {
-                    self.orphans.entry(pod.node.clone()).or_default().insert(pod.pod.meta.uid.clone());
+                for PodInfo { pod, node, .. } in self.view.remove_node(&object.name).iter().map(|info| &**info) {
+                    let uid = &pod.meta.uid;
+                    self.orphans.entry(node.clone()).or_default().insert(uid.clone());
+                    if self.reservations.of_pod(uid).is_none() {
+                        self.apart.insert(uid.clone(), pod.clone());
+                    }
                 }
                 true
             }
@@ -267,6 +256,7 @@ impl Writer {
     fn forget_pod(&mut self, uid: &Str) -> bool {
         self.unbook(uid);
         self.reservations.remove(uid);
+        self.apart.remove(uid);
         self.objects.take_pod(uid).is_some()
     }
 
@@ -301,7 +291,7 @@ impl Writer {
         for uid in self.orphans.remove(node).unwrap_or_default() {
             let info = match self.reservations.of_pod(&uid) {
                 Some(reservation) => Some(reservation.pod.clone()),
-                None => self.objects.pod(&uid).map(|pod| Arc::new(PodInfo::bound(pod))),
+                None => self.apart.remove(&uid).map(|pod| Arc::new(PodInfo::bound(pod))),
             };
             if let Some(info) = info {
                 self.view.add_pod(info);

@@ -73,6 +73,11 @@ impl View {
         found.0
     }
 
+    /// Has another view keep the counts that this one keeps.
+    pub(in crate::cluster) fn keep_same_counts(&self, other: &mut View) {
+        self.counts.keys().for_each(|key| other.keep_counts(key.clone()));
+    }
+
     /// The name of the node at an ordinal.
     fn name_of(&self, ordinal: Ordinal) -> Str {
         self.node(ordinal).map_or_else(|| format!("none at {}", ordinal.index()).into(), |row| row.name().clone())
