@@ -251,8 +251,8 @@ async fn an_assume_holds_room_until_the_pod_is_seen() {
         pod_event(pod_event::Event::Assume(pb::Assume {
             pod: pod_source(&pod(name, "1500m")),
             node: node.into(),
-            ttl: None,
             reservation_id: id.into(),
+            ..Default::default()
         }))
     };
     let ack = berth.feed_pods(vec![assume("a", "n1", "mine"), assume("b", "n9", "")]).await;
@@ -275,7 +275,7 @@ async fn an_assume_holds_room_until_the_pod_is_seen() {
 async fn an_assume_with_wrong_fields_says_so() {
     let berth = Berth::with_nodes(&[node("n1", "2")]).await;
     let ttl = Some(prost_types::Duration { seconds: 3_600, nanos: 1_000_000 });
-    let assume = pb::Assume { pod: None, node: String::new(), ttl, reservation_id: String::new() };
+    let assume = pb::Assume { ttl, ..Default::default() };
     let ack = berth.feed_pods(vec![pod_event(pod_event::Event::Assume(assume))]).await;
     let fields: Vec<_> = ack.rejections[0].violations.iter().map(|v| v.field.as_str()).collect();
     assert_eq!(fields, ["assume.pod", "assume.ttl", "assume.node"]);

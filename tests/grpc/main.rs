@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
 mod codes;
+mod assume;
 mod detail;
 mod feed;
 mod fencing;

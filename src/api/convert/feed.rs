@@ -5,7 +5,9 @@ use super::{micros, warning};
 use crate::api::pb;
 use crate::api::pb::feed_control::Control as PbControl;
 use crate::api::pb::{node_event, object_event, pod_event};
-use crate::service::feed::{Ack, Assume, Batch, Control, Event, ItemRejection, Reference, RejectionCode};
+use crate::service::feed::{
+    Ack, Assume, AssumedBinding, Batch, Control, Event, ItemRejection, Reference, RejectionCode,
+};
 use crate::service::source::Source;
 
 pub(in crate::api) fn nodes(request: pb::UpdateNodesRequest) -> Batch {
@@ -31,6 +33,7 @@ pub(in crate::api) fn pods(request: pb::UpdatePodsRequest) -> Batch {
             node: assume.node,
             ttl_micros: assume.ttl.as_ref().map(micros),
             reservation_id: assume.reservation_id,
+            bindings: assume.volume_bindings.into_iter().map(assumed_binding).collect(),
         }),
     };
     batch(request.sequence, request.events, request.control, event)
@@ -55,6 +58,11 @@ fn batch<E>(sequence: u64, events: Vec<E>, control: Option<pb::FeedControl>, eve
         PbControl::Bookmark(pb::Bookmark {}) => Control::Bookmark,
     });
     Batch { sequence, events: events.into_iter().map(event).collect(), control }
+}
+
+fn assumed_binding(binding: pb::VolumeBinding) -> AssumedBinding {
+    let pb::VolumeBinding { namespace, claim, volume } = binding;
+    AssumedBinding { namespace, claim, volume }
 }
 
 fn reference(object: pb::ObjectRef) -> Reference {

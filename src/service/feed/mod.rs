@@ -103,6 +103,17 @@ pub struct Assume {
     pub ttl_micros: Option<i64>,
     /// Empty: a new name.
     pub reservation_id: String,
+    pub bindings: Vec<AssumedBinding>,
+}
+
+/// The volume that a claim is promised.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AssumedBinding {
+    /// Empty: the pod's.
+    pub namespace: String,
+    pub claim: String,
+    /// Empty: one is provisioned for the node.
+    pub volume: String,
 }
 
 #[derive(Debug, Clone)]

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Ack, Assume, Event, ItemRejection, ItemWarning, Reference, RejectionCode, StreamKind};
-use crate::cluster::Cluster;
+use super::{Ack, Assume, AssumedBinding, Event, ItemRejection, ItemWarning, Reference, RejectionCode, StreamKind};
+use crate::cluster::pod_volumes::ephemeral_claim;
 use crate::cluster::writer::Prepared;
+use crate::cluster::{Cluster, VolumeBinding};
 use crate::manifest::{self, ManifestError, Parsed, Warning};
+use crate::model::volume::{Volume, VolumeSource};
 use crate::model::{Kind, Object, ObjectRef, Pod, Str};
 use crate::service::FieldError;
 use crate::service::schedule::{DEFAULT_TTL_SECS, check_ttl};
@@ -15,7 +17,7 @@ use crate::service::source::{Document, Refusal, Source};
 pub(super) enum Ready {
     Upsert(Box<Prepared>),
     Delete(ObjectRef),
-    Assume { pod: Arc<Pod>, node: Str, id: Option<Str>, ttl_micros: i64 },
+    Assume { pod: Arc<Pod>, node: Str, bindings: Vec<VolumeBinding>, id: Option<Str>, ttl_micros: i64 },
 }
 
 impl Ready {
@@ -175,6 +177,10 @@ impl BatchReader<'_> {
             }
             Err(refusal) => Err(refusal.into()),
         };
+        let mut bindings = Vec::new();
+        if let Ok(Parsed { value: pod, .. }) = &pod {
+            bindings = bindings_of(pod, &assume.node, assume.bindings, &mut errors);
+        }
         let parsed = match pod {
             Ok(parsed) if errors.is_empty() => parsed,
             Ok(parsed) => {
@@ -188,7 +194,7 @@ impl BatchReader<'_> {
         };
         let pod = self.admit(parsed.value, parsed.warnings, index);
         let id = (!assume.reservation_id.is_empty()).then(|| Str::from(assume.reservation_id));
-        Ok(Ready::Assume { pod, node: assume.node.into(), id, ttl_micros })
+        Ok(Ready::Assume { pod, node: assume.node.into(), bindings, id, ttl_micros })
     }
 
     /// Fills in what needs other objects, and passes the remarks on.
@@ -206,6 +212,42 @@ impl BatchReader<'_> {
             let object = Reference::of(object);
             self.ack.warn(ItemWarning { sequence: self.sequence, index, object, warning });
         }
+    }
+}
+
+/// The promises for a pod's claims. Whether the volumes exist isn't asked: they may come later on another stream.
+fn bindings_of(pod: &Pod, node: &str, told: Vec<AssumedBinding>, errors: &mut Vec<FieldError>) -> Vec<VolumeBinding> {
+    let claims: Vec<Str> = pod.spec.volumes.iter().filter_map(|volume| claim_of(pod, volume)).collect();
+    let mut bindings: Vec<VolumeBinding> = Vec::with_capacity(told.len());
+    for (i, AssumedBinding { namespace, claim, volume }) in told.into_iter().enumerate() {
+        let mut refuse = |field: &str, message: String| {
+            errors.push(FieldError { path: format!("assume.volume_bindings[{i}].{field}"), message });
+        };
+        if !namespace.is_empty() && *namespace != *pod.meta.namespace {
+            refuse("namespace", format!("Invalid value: {namespace:?}: must be the pod's, {:?}", &*pod.meta.namespace));
+        }
+        let volume = (!volume.is_empty()).then(|| Str::from(volume));
+        if claim.is_empty() {
+            refuse("claim", "Required value".into());
+        } else if !claims.iter().any(|known| **known == *claim) {
+            refuse("claim", format!("Invalid value: {claim:?}: no volume of the pod names this claim"));
+        } else if bindings.iter().any(|other| *other.claim.1 == *claim) {
+            refuse("claim", format!("Duplicate value: {claim:?}"));
+        } else if let Some(other) = bindings.iter().find(|other| volume.is_some() && other.volume == volume) {
+            let message = format!("Duplicate value: claim {:?} gets this volume already", &*other.claim.1);
+            refuse("volume", message);
+        }
+        let claim = (pod.meta.namespace.clone(), Str::from(claim));
+        bindings.push(VolumeBinding { claim, node: node.into(), volume });
+    }
+    bindings
+}
+
+fn claim_of(pod: &Pod, volume: &Volume) -> Option<Str> {
+    match &volume.source {
+        VolumeSource::PersistentVolumeClaim { claim, .. } => Some(claim.clone()),
+        VolumeSource::Ephemeral => Some(ephemeral_claim(pod, &volume.name)),
+        _ => None,
     }
 }
 

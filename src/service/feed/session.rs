@@ -242,9 +242,9 @@ impl FeedSession {
                         ack.stale += 1;
                     }
                 }
-                Ready::Assume { pod, node, id, ttl_micros } => {
+                Ready::Assume { pod, node, bindings, id, ttl_micros } => {
                     let expires = Time(now.0.saturating_add(ttl_micros));
-                    let (bindings, basis) = (Vec::new(), Basis::Assumed);
+                    let basis = Basis::Assumed;
                     assume(&mut writer, index, Reserve { pod, node, bindings, id, now, expires, basis }, ack);
                 }
             }
