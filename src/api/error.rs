@@ -9,6 +9,8 @@
 //! | another stream has taken its place | ABORTED | `FENCED` |
 //! | another incarnation named | FAILED_PRECONDITION | `OTHER_INCARNATION` |
 //! | a request over 16 MiB | RESOURCE_EXHAUSTED | `MESSAGE_TOO_LARGE` |
+//! | a comparison with over 1,000,000 objects | RESOURCE_EXHAUSTED | `TOO_MANY_OBJECTS` |
+//! | another comparison is under way | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
 //! | too many decisions wait already | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
 //! | the deadline passed | DEADLINE_EXCEEDED | `DEADLINE_EXCEEDED` |
 //! | the client gave up | CANCELLED | `CANCELLED` |
@@ -122,6 +124,9 @@ impl From<ServiceError> for Problem {
             ServiceError::Fenced { client, epoch } => {
                 problem(Code::Aborted, "FENCED").with("source", client).with("epoch", epoch)
             }
+            ServiceError::TooManyObjects { most } => {
+                problem(Code::ResourceExhausted, "TOO_MANY_OBJECTS").with("limit", most)
+            }
             ServiceError::Cancelled => problem(Code::Cancelled, "CANCELLED"),
             ServiceError::Internal(what) => Self::bug(&what),
         }
@@ -181,6 +186,13 @@ pub(super) fn overloaded() -> Status {
     let problem =
         Problem::new(Code::ResourceExhausted, "OVERLOADED", "too many decisions are waiting; ask again later");
     problem.retry(OVERLOAD_RETRY).into()
+}
+
+/// For a comparison that would run beside another.
+pub(super) fn comparing() -> Status {
+    let problem =
+        Problem::new(Code::ResourceExhausted, "OVERLOADED", "another comparison is under way; ask again later");
+    problem.retry(READY_RETRY).into()
 }
 
 /// For a stream that learns of its successor while it is silent.

@@ -2,22 +2,33 @@
 
 use std::sync::Arc;
 
-use tonic::{Request, Response, Status};
+use tokio::sync::Semaphore;
+use tonic::{Request, Response, Status, Streaming};
 
 use super::blocking;
+use super::compare;
 use super::convert::inspect as convert;
 use super::convert::reservation;
-use super::error::Problem;
+use super::error::{Problem, comparing};
 use super::pb;
 use super::pb::inspect_service_server::InspectService;
+use super::replies::Replies;
+use super::server::Stop;
 use crate::service::{Service, ServiceError};
 
 #[derive(Debug)]
 pub(super) struct Inspect {
-    pub(super) service: Arc<Service>,
+    service: Arc<Service>,
+    /// Whose turn it is to compare.
+    comparing: Arc<Semaphore>,
+    stop: Stop,
 }
 
 impl Inspect {
+    pub(super) fn new(service: Arc<Service>, stop: Stop) -> Self {
+        Self { service, comparing: Arc::new(Semaphore::new(1)), stop }
+    }
+
     async fn answer<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Service) -> Result<T, ServiceError> + Send + 'static,
@@ -29,6 +40,16 @@ impl Inspect {
 
 #[tonic::async_trait]
 impl InspectService for Inspect {
+    type CompareStream = Replies<pb::CompareResponse>;
+
+    async fn compare(
+        &self,
+        request: Request<Streaming<pb::CompareRequest>>,
+    ) -> Result<Response<Self::CompareStream>, Status> {
+        let turn = self.comparing.clone().try_acquire_owned().map_err(|_| comparing())?;
+        Ok(Response::new(compare::start(self.service.clone(), request, turn, self.stop.clone())))
+    }
+
     async fn get_cluster(
         &self,
         _request: Request<pb::GetClusterRequest>,

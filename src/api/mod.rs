@@ -11,6 +11,7 @@
 mod blocking;
 pub mod client;
 pub mod codec;
+mod compare;
 mod convert;
 mod error;
 mod feed;

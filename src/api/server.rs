@@ -100,7 +100,8 @@ fn router(
     };
     let health = tonic_health::server::HealthService::from_health_reporter(reporter);
     let feed = Feed { service: service.clone(), changed, stop: stop.clone() };
-    let scheduler = Scheduler { decisions: Decisions::new(service.clone()), stop };
+    let scheduler = Scheduler { decisions: Decisions::new(service.clone()), stop: stop.clone() };
+    let inspect = Inspect::new(service, stop);
     let mut server = Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -109,7 +110,7 @@ fn router(
     Ok(server
         .add_service(configured!(FeedServiceServer::new(feed)))
         .add_service(configured!(SchedulerServiceServer::new(scheduler)))
-        .add_service(configured!(InspectServiceServer::new(Inspect { service })))
+        .add_service(configured!(InspectServiceServer::new(inspect)))
         .add_service(configured!(tonic_health::pb::health_server::HealthServer::new(health)))
         .add_service(configured!(reflection().build_v1().map_err(io::Error::other)?))
         .add_service(configured!(reflection().build_v1alpha().map_err(io::Error::other)?)))

@@ -29,6 +29,8 @@ pub enum ServiceError {
     OtherIncarnation { named: String, current: Str },
     #[error("another stream speaks for source {client:?} now, under epoch {epoch}; say hello again with a higher one")]
     Fenced { client: Str, epoch: u64 },
+    #[error("over {most} objects; compare fewer kinds at a time")]
+    TooManyObjects { most: usize },
     #[error("cancelled, or the deadline passed")]
     Cancelled,
     #[error("{0}")]

@@ -7,6 +7,7 @@
 
 pub mod answer;
 pub mod clock;
+pub mod compare;
 pub mod error;
 pub mod explain;
 pub mod feed;

@@ -4,6 +4,7 @@
 
 mod codes;
 mod assume;
+mod compare;
 mod detail;
 mod feed;
 mod fencing;

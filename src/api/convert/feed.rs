@@ -6,7 +6,7 @@ use crate::api::pb;
 use crate::api::pb::feed_control::Control as PbControl;
 use crate::api::pb::{node_event, object_event, pod_event};
 use crate::service::feed::{
-    Ack, Assume, AssumedBinding, Batch, Control, Event, ItemRejection, Reference, RejectionCode,
+    Ack, Assume, AssumedBinding, Batch, Control, Event, ItemRejection, ItemWarning, Reference, RejectionCode,
 };
 use crate::service::source::Source;
 
@@ -84,21 +84,21 @@ pub(in crate::api) fn ack(ack: Ack) -> pb::FeedAck {
         stale: ack.stale,
         removed: ack.removed,
         rejections: ack.rejections.into_iter().map(rejection).collect(),
-        warnings: ack
-            .warnings
-            .into_iter()
-            .map(|item| pb::ItemWarning {
-                sequence: item.sequence,
-                index: super::count(item.index),
-                object: Some(object(item.object)),
-                warning: Some(warning(item.warning)),
-            })
-            .collect(),
+        warnings: ack.warnings.into_iter().map(remark).collect(),
         omitted: ack.omitted,
     }
 }
 
-fn rejection(item: ItemRejection) -> pb::ItemRejection {
+pub(super) fn remark(item: ItemWarning) -> pb::ItemWarning {
+    pb::ItemWarning {
+        sequence: item.sequence,
+        index: super::count(item.index),
+        object: Some(object(item.object)),
+        warning: Some(warning(item.warning)),
+    }
+}
+
+pub(super) fn rejection(item: ItemRejection) -> pb::ItemRejection {
     let code = match item.code {
         RejectionCode::Malformed => pb::RejectionCode::Malformed,
         RejectionCode::Invalid => pb::RejectionCode::Invalid,

@@ -2,6 +2,7 @@
 //!
 //! `object` brings objects in, in their three forms; this file holds what several services share.
 
+pub(super) mod compare;
 pub(super) mod decision;
 pub(super) mod feed;
 pub(super) mod inspect;

@@ -16,6 +16,7 @@ mod read;
 mod session;
 
 pub use fencing::{Fence, Fencing};
+pub(super) use read::read_objects;
 pub use session::FeedSession;
 
 use super::error::FieldError;

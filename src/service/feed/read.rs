@@ -30,14 +30,39 @@ impl Ready {
     }
 }
 
-/// Reads the events of one batch.
-pub(super) struct BatchReader<'a> {
+/// Reads objects that belong to no stream, such as those of a truth that the cache is compared with, as a stream without
+/// Hello would read them. Refusals and remarks go to `ack`.
+pub(in crate::service) fn read_objects(
+    cluster: &Cluster,
+    sequence: u64,
+    sources: Vec<Source>,
+    ack: &mut Ack,
+) -> Vec<Object> {
+    let options = manifest::Options { allow_missing_uid: true };
+    let mut reader = ObjectReader { cluster, sequence, options, ack };
+    let mut objects = Vec::with_capacity(sources.len());
+    for (index, source) in sources.into_iter().enumerate() {
+        match reader.object(source, index, |_| true) {
+            Ok(object) => objects.push(object),
+            Err(refused) => reader.refuse(*refused, index),
+        }
+    }
+    objects
+}
+
+/// Reads the objects of one batch.
+pub(super) struct ObjectReader<'a> {
     pub(super) cluster: &'a Cluster,
-    pub(super) stream: StreamKind,
     pub(super) sequence: u64,
     pub(super) options: manifest::Options,
     /// Takes the refusals and remarks.
     pub(super) ack: &'a mut Ack,
+}
+
+/// Reads the events of one batch.
+pub(super) struct BatchReader<'a> {
+    pub(super) objects: ObjectReader<'a>,
+    pub(super) stream: StreamKind,
 }
 
 /// A refusal without its place.
@@ -96,43 +121,16 @@ impl BatchReader<'_> {
             };
             match read {
                 Ok(item) => ready.push((index, item)),
-                Err(refused) => {
-                    let Refused { object, code, message, errors } = *refused;
-                    let sequence = self.sequence;
-                    self.ack.reject(ItemRejection { sequence, index, object, code, message, errors });
-                }
+                Err(refused) => self.objects.refuse(*refused, index),
             }
         }
         ready
     }
 
     fn upsert(&mut self, source: Source, index: usize) -> Result<Ready, Box<Refused>> {
-        let document = source.open()?;
-        if let Some(kind) = Kind::parse(document.kind())
-            && !self.stream.takes(kind)
-        {
-            return Err(self.wrong_kind(document));
-        }
-        let Parsed { value, warnings } = document.object(self.options).map_err(Refused::invalid)?;
-        let object = match value {
-            Object::Pod(pod) => Object::Pod(self.admit(Arc::unwrap_or_clone(pod), warnings, index)),
-            other => {
-                self.warn(&ObjectRef::of(&other), warnings, index);
-                other
-            }
-        };
+        let stream = self.stream;
+        let object = self.objects.object(source, index, |kind| stream.takes(kind))?;
         Ok(Ready::Upsert(Box::new(Prepared::new(object))))
-    }
-
-    /// Reads what is necessary to name the object.
-    fn wrong_kind(&self, document: Document) -> Box<Refused> {
-        let kind = document.kind().to_owned();
-        let message = not_taken(&kind);
-        let named = match document.object(self.options) {
-            Ok(parsed) => Reference::of(&ObjectRef::of(&parsed.value)),
-            Err(error) => Reference { kind, namespace: error.namespace, name: error.name, uid: String::new() },
-        };
-        Refused::new(named, RejectionCode::WrongKind, message)
     }
 
     fn delete(&self, named: Reference) -> Result<Ready, Box<Refused>> {
@@ -170,7 +168,7 @@ impl BatchReader<'_> {
             errors.push(FieldError { path: "assume.node".into(), message: "Required value".into() });
         }
         let pod = match assume.pod.open() {
-            Ok(document) => document.pod(self.options).map_err(Refused::invalid),
+            Ok(document) => document.pod(self.objects.options).map_err(Refused::invalid),
             Err(Refusal::Absent) => {
                 let error = FieldError { path: "assume.pod".into(), message: "Required value".into() };
                 Err(Refused::fields(Reference::default(), RejectionCode::Invalid, vec![error]))
@@ -192,9 +190,42 @@ impl BatchReader<'_> {
                 return Err(refused);
             }
         };
-        let pod = self.admit(parsed.value, parsed.warnings, index);
+        let pod = self.objects.admit(parsed.value, parsed.warnings, index);
         let id = (!assume.reservation_id.is_empty()).then(|| Str::from(assume.reservation_id));
         Ok(Ready::Assume { pod, node: assume.node.into(), bindings, id, ttl_micros })
+    }
+}
+
+impl ObjectReader<'_> {
+    fn object(&mut self, source: Source, index: usize, takes: impl Fn(Kind) -> bool) -> Result<Object, Box<Refused>> {
+        let document = source.open()?;
+        if Kind::parse(document.kind()).is_some_and(|kind| !takes(kind)) {
+            return Err(self.wrong_kind(document));
+        }
+        let Parsed { value, warnings } = document.object(self.options).map_err(Refused::invalid)?;
+        Ok(match value {
+            Object::Pod(pod) => Object::Pod(self.admit(Arc::unwrap_or_clone(pod), warnings, index)),
+            other => {
+                self.warn(&ObjectRef::of(&other), warnings, index);
+                other
+            }
+        })
+    }
+
+    /// Reads what is necessary to name the object.
+    fn wrong_kind(&self, document: Document) -> Box<Refused> {
+        let kind = document.kind().to_owned();
+        let message = not_taken(&kind);
+        let named = match document.object(self.options) {
+            Ok(parsed) => Reference::of(&ObjectRef::of(&parsed.value)),
+            Err(error) => Reference { kind, namespace: error.namespace, name: error.name, uid: String::new() },
+        };
+        Refused::new(named, RejectionCode::WrongKind, message)
+    }
+
+    fn refuse(&mut self, refused: Refused, index: usize) {
+        let Refused { object, code, message, errors } = refused;
+        self.ack.reject(ItemRejection { sequence: self.sequence, index, object, code, message, errors });
     }
 
     /// Fills in what needs other objects, and passes the remarks on.

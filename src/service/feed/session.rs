@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::fencing::Fence;
-use super::read::{BatchReader, Ready};
+use super::read::{BatchReader, ObjectReader, Ready};
 use super::{Ack, Batch, Control, ItemRejection, MAX_EVENTS, Reference, RejectionCode, StreamKind};
 use crate::cluster::Writer;
 use crate::cluster::reservation::Basis;
@@ -78,13 +78,13 @@ impl FeedSession {
             Some(Control::Hello { .. } | Control::Bookmark) | None => {}
         }
         let mut ack = Ack { sequence: self.sequence, ..Ack::default() };
-        let reader = BatchReader {
+        let objects = ObjectReader {
             cluster: &self.service.cluster,
-            stream: self.kind,
             sequence: self.sequence,
             options: manifest::Options { allow_missing_uid: !matches!(self.state, State::Named { .. }) },
             ack: &mut ack,
         };
+        let reader = BatchReader { objects, stream: self.kind };
         let ready = reader.read(batch.events);
         self.write(ready, &mut ack)?;
         if end_of_snapshot {
