@@ -189,7 +189,7 @@ fn answers_come_one_a_line_and_errors_are_answers() {
 #[test]
 fn help_names_every_command() {
     let text = out(&berth(&["--help"]));
-    for command in ["serve", "schedule", "demo", "answer", "healthcheck"] {
+    for command in ["serve", "schedule", "compare", "demo", "answer", "healthcheck"] {
         assert!(text.contains(command), "{command} is not in:\n{text}");
     }
 }

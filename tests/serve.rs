@@ -89,3 +89,76 @@ fn an_address_in_use_is_a_failure_and_a_wrong_option_is_wrong_usage() {
     served.signal("-TERM");
     assert_eq!(served.end().0, Some(0));
 }
+
+fn compare(addr: &str, args: &[&str], dump: &str) -> (Option<i32>, String, String) {
+    let mut child = berth(&[&["compare", "--addr", addr, "-f", "-"], args].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), dump.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// As the table is, without widths and without the incarnation, which is another each time.
+fn squeezed(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.map(|line| line.split(" at revision ").next().unwrap().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn a_dump_is_compared_with_what_is_served() {
+    let served = serve(&["--cluster", "cluster.yaml"]);
+    let dump = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/cluster.yaml")).unwrap();
+    let (code, table, log) = compare(&served.addr, &[], &dump);
+    assert_eq!((code, log.as_str()), (Some(0), ""), "{table}");
+    let expected = [
+        "KIND TRUTH CACHE SAME MISSING EXTRA REPLACED DIFFERENT",
+        "Node 2 2 2 0 0 0 0",
+        "Pod 1 1 1 0 0 0 0",
+        "no difference",
+    ];
+    assert_eq!(squeezed(&table), expected);
+
+    let moved = dump
+        .replace("name: n2, labels: {kubernetes.io/hostname: n2}", "name: n9")
+        .replace("nodeName: n1", "nodeName: n2");
+    let moved = moved.replace("cpu: \"4\"", "cpu: 4500m");
+    let (code, table, _) = compare(&served.addr, &[], &moved);
+    let expected = [
+        "DIFFERENCE OBJECT FIELD TRUTH CACHE BEHIND",
+        "different Node n1 status.allocatable[\"cpu\"] 4500m 4",
+        "extra Node n2",
+        "missing Node n9",
+        "different Pod default/web-1 spec.nodeName n2 n1",
+        "room-misplaced Pod default/web-1 takes room on n1, is bound to n2",
+        "KIND TRUTH CACHE SAME MISSING EXTRA REPLACED DIFFERENT",
+        "Node 2 2 0 1 1 0 1",
+        "Pod 1 1 0 0 0 0 1",
+        "5 differences",
+    ];
+    assert_eq!((code, squeezed(&table)), (Some(3), expected.map(str::to_owned).to_vec()), "{table}");
+
+    let (code, json, _) = compare(&served.addr, &["-o", "json"], &moved);
+    let told: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &told["differences"][3]["fields"][0]["truth"]), (Some(3), &serde_json::json!("n2")));
+    assert_eq!(told["kinds"][0]["missing"], 1);
+    let (code, yaml, _) =
+        compare(&served.addr, &["-o", "yaml", "--kinds", "services"], "{apiVersion: v1, kind: List, items: []}");
+    assert!(code == Some(0) && yaml.contains("kind: Service"), "{yaml}");
+
+    let (code, _, log) =
+        compare(&served.addr, &[], "{apiVersion: v1, kind: Pod, metadata: {name: Bad_Name}, spec: {}}");
+    assert_eq!(code, Some(2));
+    assert!(log.contains("standard input: document 1: Pod default/Bad_Name: metadata.name: "), "{log}");
+    let (code, _, log) = compare(&served.addr, &[], "{apiVersion: v1, kind: List, items: []}");
+    assert_eq!(code, Some(2), "{log}");
+    let (code, _, log) = compare("127.0.0.1:1", &[], &dump);
+    assert_eq!(code, Some(1));
+    assert!(log.contains("127.0.0.1:1"), "{log}");
+    served.signal("-TERM");
+    assert_eq!(served.end().0, Some(0));
+}

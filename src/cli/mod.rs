@@ -1,8 +1,10 @@
 //! The command line: one file a subcommand.
 //!
-//! Exit codes: 0 done (for `schedule`: placed), 1 failed, 2 wrong usage or input, 3 fits nowhere.
+//! Exit codes: 0 done (for `schedule`: placed; for `compare`: no difference), 1 failed, 2 wrong usage or input, 3 fits
+//! nowhere, or differs.
 
 mod answer;
+mod compare;
 mod demo;
 mod healthcheck;
 mod output;
@@ -27,6 +29,7 @@ enum Command {
     Schedule(schedule::Args),
     Demo(demo::Args),
     Answer(answer::Args),
+    Compare(compare::Args),
     Healthcheck(healthcheck::Args),
 }
 
@@ -37,6 +40,7 @@ pub(crate) enum Exit {
     Failed,
     Usage,
     FitsNowhere,
+    Differs,
 }
 
 impl From<Exit> for ExitCode {
@@ -45,7 +49,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
-            Exit::FitsNowhere => 3,
+            Exit::FitsNowhere | Exit::Differs => 3,
         })
     }
 }
@@ -58,6 +62,7 @@ pub fn run() -> ExitCode {
         Command::Schedule(args) => schedule::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Answer(args) => answer::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Healthcheck(args) => healthcheck::run(&args),
     };
     exit.into()

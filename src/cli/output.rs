@@ -7,6 +7,13 @@ pub(super) fn line(text: impl std::fmt::Display) -> bool {
     writeln!(io::stdout().lock(), "{text}").is_ok()
 }
 
+/// # Errors
+/// The value can't be written as YAML.
+pub(super) fn yaml(value: &serde_json::Value) -> Result<String, String> {
+    let text = serde_saphyr::to_string(value).map_err(|error| format!("can't write YAML: {error}"))?;
+    Ok(text.trim_end().to_owned())
+}
+
 /// Prints a line for people to standard error.
 pub(super) fn complain(text: impl std::fmt::Display) {
     // If standard error is gone there is nobody left to tell.

@@ -81,10 +81,10 @@ pub(super) fn run(args: &Args) -> Exit {
     let text = match args.output {
         Format::Table => page(&decided),
         Format::Json => format!("{:#}", value(&decided)),
-        Format::Yaml => match serde_saphyr::to_string(&value(&decided)) {
-            Ok(yaml) => yaml.trim_end().to_owned(),
+        Format::Yaml => match output::yaml(&value(&decided)) {
+            Ok(yaml) => yaml,
             Err(error) => {
-                output::complain(format!("berth schedule: can't write YAML: {error}"));
+                output::complain(format!("berth schedule: {error}"));
                 return Exit::Failed;
             }
         },

@@ -90,7 +90,7 @@ fn resolve(addr: &str) -> Result<SocketAddr, String> {
 }
 
 /// A kind as people write it: `Node`, `node`, `nodes`.
-fn kind(text: &str) -> Result<Kind, String> {
+pub(super) fn kind(text: &str) -> Result<Kind, String> {
     let wanted = text.trim().to_ascii_lowercase();
     let is_meant = |kind: &&Kind| {
         let name = kind.as_str().to_ascii_lowercase();

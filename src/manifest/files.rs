@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::error::{Listed, ManifestError, Warning};
 use super::syntax::{SyntaxError, documents};
-use super::{Item, Options, PodManifest, objects, pods};
+use super::{Item, ObjectManifest, Options, PodManifest, objects, pods};
 use crate::model::{Object, ObjectRef, Pod, Str};
 
 /// Where an object stands.
@@ -76,7 +76,7 @@ impl<T> Default for FileContents<T> {
 pub fn read_str(text: &str, source: &str, options: Options) -> FileContents {
     let mut contents = FileContents::default();
     contents.add_text(text, source, |value| objects(value, options));
-    contents.refuse_duplicates();
+    contents.refuse_duplicates(ObjectRef::of);
     contents
 }
 
@@ -91,7 +91,17 @@ pub fn read_files<P: AsRef<Path>>(paths: &[P], options: Options) -> FileContents
     for path in paths {
         contents.add_file(path.as_ref(), |value| objects(value, options));
     }
-    contents.refuse_duplicates();
+    contents.refuse_duplicates(ObjectRef::of);
+    contents
+}
+
+/// As [`read_files`], each object with its manifest.
+pub fn read_object_manifests<P: AsRef<Path>>(paths: &[P], options: Options) -> FileContents<ObjectManifest> {
+    let mut contents = FileContents::default();
+    for path in paths {
+        contents.add_file(path.as_ref(), |value| super::object_manifests(value, options));
+    }
+    contents.refuse_duplicates(|read| ObjectRef::of(&read.object));
     contents
 }
 
@@ -157,21 +167,21 @@ impl<T> FileContents<T> {
     }
 }
 
-impl FileContents {
+impl<T> FileContents<T> {
     /// Names and uids must be unique in what is loaded together; of two, the first stays.
-    fn refuse_duplicates(&mut self) {
+    fn refuse_duplicates(&mut self, named: impl Fn(&T) -> ObjectRef) {
         let mut by_name: HashMap<ObjectRef, usize> = HashMap::with_capacity(self.objects.len());
         let mut by_uid: HashMap<ObjectRef, usize> = HashMap::with_capacity(self.objects.len());
-        let mut kept: Vec<Placed<Object>> = Vec::with_capacity(self.objects.len());
+        let mut kept: Vec<Placed<T>> = Vec::with_capacity(self.objects.len());
         for placed in self.objects.drain(..) {
-            let object = ObjectRef::of(&placed.value);
+            let object = named(&placed.value);
             let name = ObjectRef { uid: Str::default(), ..object.clone() };
             let uid = ObjectRef { namespace: Str::default(), name: Str::default(), ..object.clone() };
             if let Some(first) = by_name.get(&name).and_then(|i| kept.get(*i)) {
                 let (first, second) = (first.place.clone(), placed.place);
                 self.errors.push(FileError::Duplicate { object: name, first, second });
             } else if let Some(first) = by_uid.get(&uid).and_then(|i| kept.get(*i)) {
-                let other = ObjectRef::of(&first.value);
+                let other = named(&first.value);
                 let (first, second) = (first.place.clone(), placed.place);
                 self.errors.push(FileError::SharedUid { object, other, first, second });
             } else {

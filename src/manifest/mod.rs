@@ -54,8 +54,8 @@ use reader::{Issues, Reader};
 pub use defaulting::{Classes, apply_classes};
 pub use error::{FieldError, MAX_REPORTED, ManifestError, Warning};
 pub use files::{
-    FileContents, FileError, Place, Placed, read_file, read_files, read_pod_manifests, read_pods, read_pods_str,
-    read_str,
+    FileContents, FileError, Place, Placed, read_file, read_files, read_object_manifests, read_pod_manifests,
+    read_pods, read_pods_str, read_str,
 };
 pub use meta::{UID_NAMESPACE, derived_uid};
 pub use syntax::{SyntaxError, parse_json};
@@ -143,18 +143,41 @@ pub struct PodManifest {
 fn pod_manifests(value: &Value, options: Options) -> Vec<Item<PodManifest>> {
     let read = |(value, kind): (&Value, Type<'_>)| match read_pod(value, kind, options) {
         Item::Read(Parsed { value: pod, warnings }) => {
-            let mut manifest = value.clone();
-            // Items of a typed list may leave both out.
-            if let Value::Object(fields) = &mut manifest {
-                fields.entry("kind").or_insert_with(|| kind.kind.into());
-                fields.entry("apiVersion").or_insert_with(|| kind.api_version.into());
-            }
-            Item::Read(Parsed { value: PodManifest { pod, manifest }, warnings })
+            Item::Read(Parsed { value: PodManifest { pod, manifest: complete(value, kind) }, warnings })
         }
         Item::Skipped { kind } => Item::Skipped { kind },
         Item::Invalid(error) => Item::Invalid(error),
     };
     flatten(value).into_iter().map(read).collect()
+}
+
+/// An object and the manifest that it was read from, complete with kind and version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectManifest {
+    pub object: Object,
+    pub manifest: Value,
+}
+
+/// As [`objects`], each with its manifest, for handing it on.
+fn object_manifests(value: &Value, options: Options) -> Vec<Item<ObjectManifest>> {
+    let read = |(value, kind): (&Value, Type<'_>)| match read_object(value, kind, options) {
+        Item::Read(Parsed { value: object, warnings }) => {
+            Item::Read(Parsed { value: ObjectManifest { object, manifest: complete(value, kind) }, warnings })
+        }
+        Item::Skipped { kind } => Item::Skipped { kind },
+        Item::Invalid(error) => Item::Invalid(error),
+    };
+    flatten(value).into_iter().map(read).collect()
+}
+
+/// A manifest with its kind and version, which items of a typed list may leave out.
+fn complete(value: &Value, kind: Type<'_>) -> Value {
+    let mut manifest = value.clone();
+    if let Value::Object(fields) = &mut manifest {
+        fields.entry("kind").or_insert_with(|| kind.kind.into());
+        fields.entry("apiVersion").or_insert_with(|| kind.api_version.into());
+    }
+    manifest
 }
 
 fn is_list(value: &Value) -> bool {

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
-mod codes;
 mod assume;
+mod codes;
 mod compare;
 mod detail;
 mod feed;
