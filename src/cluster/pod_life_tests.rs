@@ -205,3 +205,34 @@ fn whoever_takes_the_name_of_a_pod_ends_it() {
     assert_eq!(outcome(&cluster, "old"), ((0, 0), (0, 0), None));
     assert_eq!(outcome(&cluster, UID).2, Some(Pending));
 }
+
+/// A pod bound before its claim is seen bound keeps the claim's volume, also over an absence of its node.
+#[test]
+fn an_orphan_comes_back_with_what_was_decided_for_its_claims() {
+    use crate::cluster::VolumeBinding;
+    use crate::model::testing_storage::claim_volume;
+
+    let user = || pod("a").volume("v", claim_volume("c"));
+    let claim = ("default".into(), "c".into());
+    let cluster = after(vec![]);
+    let binding = VolumeBinding { claim, node: "n1".into(), volume: Some("pv1".into()) };
+    let ask = crate::cluster::writer::Reserve {
+        pod: Arc::new(user().build()),
+        node: "n1".into(),
+        bindings: vec![binding.clone()],
+        id: None,
+        now: Time(0),
+        expires: Time(10),
+        basis: Basis::Assumed,
+    };
+    cluster.writer().reserve(ask).unwrap();
+    let held = || cluster.fork().volumes().binding_of(&binding.claim).cloned();
+    for event in [Update(user().on("n1")), DropNode("n1"), Update(user().label("x", "y").on("n1"))] {
+        apply(&cluster, event);
+        assert_sound(&cluster);
+    }
+    assert_eq!(held(), None);
+    apply(&cluster, Node("n1"));
+    assert_sound(&cluster);
+    assert_eq!(held(), Some(binding.clone()));
+}

@@ -4,7 +4,7 @@
 //! reader ever sees them disagree. All changes of one call to [`Writer::begin`]'s revision become visible together, since
 //! readers fork under the same lock. Every method's cost is that of the one object it names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -87,8 +87,8 @@ pub struct Writer {
     objects: Arc<ObjectStore>,
     view: View,
     reservations: Reservations,
-    /// Uids of pods whose node isn't known, by node name.
-    orphans: FxHashMap<Str, BTreeSet<Str>>,
+    /// Pods and reservations whose node isn't known, by node name and uid, as they will stand on it.
+    orphans: FxHashMap<Str, BTreeMap<Str, Arc<PodInfo>>>,
     /// The fed pods that the view doesn't hold by their own spec (see [`Snapshot`]).
     apart: imbl::HashMap<Str, Arc<Pod>>,
     readiness: Readiness,
@@ -195,7 +195,7 @@ impl Writer {
         {
             self.forget_pod(&previous);
         }
-        let before = self.reservations.of_pod(&uid).map(|r| &r.pod).or_else(|| self.view.pod(&uid)).cloned();
+        let before = self.standing(&uid).cloned();
         self.unbook(&uid);
         self.objects.put_pod(pod.clone(), origin);
         if pod.is_terminal() {
@@ -224,12 +224,12 @@ impl Writer {
                     return false;
                 }
                 self.objects.take_node(&object.name);
-                for PodInfo { pod, node, .. } in self.view.remove_node(&object.name).iter().map(|info| &**info) {
-                    let uid = &pod.meta.uid;
-                    self.orphans.entry(node.clone()).or_default().insert(uid.clone());
+                for info in self.view.remove_node(&object.name) {
+                    let uid = &info.pod.meta.uid;
                     if self.reservations.of_pod(uid).is_none() {
-                        self.apart.insert(uid.clone(), pod.clone());
+                        self.apart.insert(uid.clone(), info.pod.clone());
                     }
+                    self.orphans.entry(info.node.clone()).or_default().insert(uid.clone(), info);
                 }
                 true
             }
@@ -262,10 +262,15 @@ impl Writer {
 
     /// Puts a pod on its node, or among the orphans.
     fn book(&mut self, info: Arc<PodInfo>) {
-        let (uid, node) = (info.pod.meta.uid.clone(), info.node.clone());
-        if !self.view.add_pod(info) {
-            self.orphans.entry(node).or_default().insert(uid);
+        if !self.view.add_pod(info.clone()) {
+            self.orphans.entry(info.node.clone()).or_default().insert(info.pod.meta.uid.clone(), info);
         }
+    }
+
+    /// A pod as it takes room, or would if its node were known.
+    fn standing(&self, uid: &Str) -> Option<&Arc<PodInfo>> {
+        let booked = self.reservations.of_pod(uid).map(|r| &r.pod).or_else(|| self.view.pod(uid));
+        booked.or_else(|| self.orphans.get(&self.apart.get(uid)?.spec.node_name)?.get(uid))
     }
 
     fn unbook(&mut self, uid: &Str) {
@@ -277,10 +282,10 @@ impl Writer {
             None => self.objects.pod(uid).map(|p| p.spec.node_name.clone()),
         };
         if let Some(node) = node
-            && let Some(uids) = self.orphans.get_mut(&node)
+            && let Some(pods) = self.orphans.get_mut(&node)
         {
-            uids.remove(uid);
-            if uids.is_empty() {
+            pods.remove(uid);
+            if pods.is_empty() {
                 self.orphans.remove(&node);
             }
         }
@@ -288,14 +293,11 @@ impl Writer {
 
     /// A node came: the pods that waited for it take their room.
     fn adopt(&mut self, node: &Str) {
-        for uid in self.orphans.remove(node).unwrap_or_default() {
-            let info = match self.reservations.of_pod(&uid) {
-                Some(reservation) => Some(reservation.pod.clone()),
-                None => self.apart.remove(&uid).map(|pod| Arc::new(PodInfo::bound(pod))),
-            };
-            if let Some(info) = info {
-                self.view.add_pod(info);
+        for (uid, info) in self.orphans.remove(node).unwrap_or_default() {
+            if self.reservations.of_pod(&uid).is_none() {
+                self.apart.remove(&uid);
             }
+            self.view.add_pod(info);
         }
     }
 
