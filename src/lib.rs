@@ -8,3 +8,4 @@ pub mod engine;
 pub mod manifest;
 pub mod model;
 pub mod service;
+pub mod telemetry;

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 /// Folder, what it may use of this crate, and crates that it must not know.
 const LAYERS: &[(&str, &[&str], &[&str])] = &[
+    ("telemetry", &["model"], &["tonic", "prost", "tokio", "dashmap"]),
     ("model", &[], &["tonic", "prost", "tokio", "dashmap", "serde_json"]),
     ("manifest", &["model"], &["tonic", "prost", "tokio", "dashmap"]),
     ("cluster", &["model"], &["tonic", "prost", "tokio", "serde_json"]),
     ("engine", &["model", "cluster"], &["tonic", "prost", "tokio", "dashmap", "uuid", "serde_json"]),
-    ("service", &["model", "manifest", "cluster", "engine"], &["tonic", "prost"]),
+    ("service", &["model", "manifest", "cluster", "engine", "telemetry"], &["tonic", "prost"]),
     ("api", &["model", "manifest", "cluster", "engine", "service"], &["clap"]),
     ("cli", &["model", "manifest", "cluster", "engine", "service", "api", "app"], &[]),
 ];

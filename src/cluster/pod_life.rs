@@ -48,6 +48,17 @@ pub enum PodState {
 impl PodState {
     pub const ALL: [PodState; 5] = [Self::Pending, Self::Reserved, Self::Bound, Self::Orphaned, Self::Finished];
 
+    /// The word for metrics and dumps.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Reserved => "reserved",
+            Self::Bound => "bound",
+            Self::Orphaned => "orphaned",
+            Self::Finished => "finished",
+        }
+    }
+
     /// Where a pod stands in a view and with these reservations.
     pub fn of(pod: &Pod, view: &View, reservations: &Reservations) -> Self {
         let uid = &pod.meta.uid;

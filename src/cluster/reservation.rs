@@ -34,6 +34,24 @@ pub enum Basis {
     Assumed,
 }
 
+/// What became of reservations since the start. Those made and assumed are those confirmed, released, expired, withdrawn
+/// and live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReservationTally {
+    /// Taken by a decision.
+    pub made: u64,
+    /// Told by a client.
+    pub assumed: u64,
+    /// Held longer, or told once more.
+    pub renewed: u64,
+    /// The pod turned up bound.
+    pub confirmed: u64,
+    pub released: u64,
+    pub expired: u64,
+    /// The pod went away or ended, or got another reservation.
+    pub withdrawn: u64,
+}
+
 impl Reservation {
     pub fn node(&self) -> &Str {
         &self.pod.node

@@ -14,7 +14,7 @@ use super::pod_info::PodInfo;
 use super::pod_life::PodState;
 use super::pod_volumes::VolumeBinding;
 use super::readiness::Readiness;
-use super::reservation::{Basis, Reservation, Reservations};
+use super::reservation::{Basis, Reservation, ReservationTally, Reservations};
 use super::resource_version::is_older;
 use super::snapshot::Snapshot;
 use super::store::{ObjectStore, Origin};
@@ -91,6 +91,7 @@ pub struct Writer {
     orphans: FxHashMap<Str, BTreeMap<Str, Arc<PodInfo>>>,
     /// The fed pods that the view doesn't hold by their own spec (see [`Snapshot`]).
     apart: imbl::HashMap<Str, Arc<Pod>>,
+    tally: ReservationTally,
     readiness: Readiness,
     /// Kept counts and the revision at which each was last asked for.
     watched: FxHashMap<CountKey, u64>,
@@ -107,6 +108,7 @@ impl Writer {
             objects,
             view: View::default(),
             reservations: Reservations::default(),
+            tally: ReservationTally::default(),
             orphans: FxHashMap::default(),
             apart: imbl::HashMap::default(),
             readiness: Readiness::default(),
@@ -134,6 +136,10 @@ impl Writer {
             apart: self.apart.clone(),
             incarnation: self.incarnation.clone(),
         }
+    }
+
+    pub fn reservation_tally(&self) -> ReservationTally {
+        self.tally
     }
 
     pub fn readiness(&self) -> &Readiness {
@@ -199,9 +205,9 @@ impl Writer {
         self.unbook(&uid);
         self.objects.put_pod(pod.clone(), origin);
         if pod.is_terminal() {
-            self.reservations.remove(&uid);
+            self.tally.withdrawn += u64::from(self.reservations.remove(&uid).is_some());
         } else if let Some(info) = info {
-            self.reservations.remove(&uid);
+            self.tally.confirmed += u64::from(self.reservations.remove(&uid).is_some());
             self.book(keep_bindings(before.as_deref(), info));
         } else if let Some(node) = self.reservations.of_pod(&uid).map(|r| r.node().clone()) {
             let info = keep_bindings(before.as_deref(), Arc::new(PodInfo::on(pod.clone(), node)));
@@ -255,8 +261,8 @@ impl Writer {
 
     fn forget_pod(&mut self, uid: &Str) -> bool {
         self.unbook(uid);
-        self.reservations.remove(uid);
         self.apart.remove(uid);
+        self.tally.withdrawn += u64::from(self.reservations.remove(uid).is_some());
         self.objects.take_pod(uid).is_some()
     }
 
@@ -324,10 +330,20 @@ impl Writer {
             return Err(WriteError::UnknownNode(node));
         }
         let uid = pod.meta.uid.clone();
-        let before = self.reservations.of_pod(&uid).map(|r| r.pod.clone());
+        let earlier = self.reservations.of_pod(&uid).map(|r| (r.id.clone(), r.pod.clone()));
         self.unbook(&uid);
         self.last_reservation += 1;
         let id = id.unwrap_or_else(|| format!("{}-{}", self.incarnation, self.last_reservation).into());
+        if earlier.as_ref().is_some_and(|(earlier, _)| *earlier == id) {
+            self.tally.renewed += 1;
+        } else {
+            self.tally.withdrawn += u64::from(earlier.is_some());
+            match basis {
+                Basis::Decided { .. } => self.tally.made += 1,
+                Basis::Assumed => self.tally.assumed += 1,
+            }
+        }
+        let before = earlier.map(|(_, pod)| pod);
         let info = Arc::new(PodInfo::on(pod, node).with_bindings(bindings));
         let info = if info.bindings().is_empty() { keep_bindings(before.as_deref(), info) } else { info };
         let reservation = Reservation { id, pod: info.clone(), created: now, expires, basis };
@@ -338,14 +354,16 @@ impl Writer {
 
     /// Holds a pod's reservation longer; None when it has none.
     pub fn renew(&mut self, uid: &str, expires: Time) -> Option<Reservation> {
-        self.reservations.renew(uid, expires)
+        let renewed = self.reservations.renew(uid, expires);
+        self.tally.renewed += u64::from(renewed.is_some());
+        renewed
     }
 
     /// Gives the room of a reservation back; false when there is none of this id.
     pub fn release(&mut self, id: &str) -> bool {
         let Some(uid) = self.reservations.with_id(id).map(|r| r.pod.pod.meta.uid.clone()) else { return false };
         self.unbook(&uid);
-        self.reservations.remove(&uid);
+        self.tally.released += u64::from(self.reservations.remove(&uid).is_some());
         true
     }
 
@@ -361,7 +379,7 @@ impl Writer {
         }
         for uid in &ended {
             self.unbook(uid);
-            self.reservations.remove(uid);
+            self.tally.expired += u64::from(self.reservations.remove(uid).is_some());
         }
         ended.len()
     }

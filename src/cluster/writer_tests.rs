@@ -217,3 +217,42 @@ fn nothing_expires_while_the_pod_feed_is_stale() {
     cluster.writer().readiness_mut().stream_opened(&source, 1, true, Time(10));
     assert_eq!(cluster.writer().expire(Time(10)), 1);
 }
+
+#[test]
+fn every_reservation_that_began_is_live_or_has_ended_one_way() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    for name in ["confirmed", "released", "expired", "ended", "deleted", "replaced", "live"] {
+        put(&cluster, pod(name).cpu("1").build());
+    }
+    let held = |name: &str| reserve(&cluster, pod(name).cpu("1"), "n1").unwrap();
+    for name in ["confirmed", "ended", "deleted", "replaced", "replaced"] {
+        held(name);
+    }
+    put(&cluster, pod("confirmed").cpu("1").on("n1").build());
+    let released = held("released");
+    assert!(cluster.writer().release(&released.id));
+    put(&cluster, pod("ended").cpu("1").phase(Phase::Failed).build());
+    assert!(delete(&cluster, Kind::Pod, "default", "deleted", ""));
+    let live = held("live");
+    cluster.writer().renew(&Str::from("uid-default-live"), Time(1_000));
+    let again = Reserve {
+        pod: live.pod.pod.clone(),
+        node: "n1".into(),
+        bindings: Vec::new(),
+        id: Some(live.id),
+        now: Time(0),
+        expires: Time(1_000),
+        basis: Basis::Decided { profile: "p".into(), candidates: Vec::new() },
+    };
+    cluster.writer().reserve(again).unwrap();
+    held("expired");
+    // Of those left, the replaced one's successor ends too.
+    assert_eq!(cluster.writer().expire(Time(10)), 2);
+    let writer = cluster.writer();
+    let ReservationTally { made, assumed, renewed, confirmed, released, expired, withdrawn } =
+        writer.reservation_tally();
+    assert_eq!((made, assumed, renewed), (0, 8, 2));
+    assert_eq!((confirmed, released, expired, withdrawn), (1, 1, 2, 3));
+    assert_eq!(writer.reservations().len(), 1);
+}

@@ -81,6 +81,23 @@ impl Decision {
         }
     }
 
+    /// For a pod that fits nowhere: the plugins that refused a node or the whole pod, each once.
+    pub fn refusing_plugins(&self) -> Vec<&'static str> {
+        let gate = match &self.outcome {
+            Outcome::Gated(rejection) => Some(rejection),
+            Outcome::Unschedulable => None,
+            Outcome::Placed { .. } | Outcome::NoNodes | Outcome::Unsupported(_) => return Vec::new(),
+        };
+        let whole = gate.into_iter().chain(&self.pre_filter).chain(&self.absent);
+        let mut plugins: Vec<&'static str> = Vec::new();
+        for rejection in whole.chain(self.rejected.iter().map(|(_, rejection)| rejection)) {
+            if !plugins.contains(&rejection.plugin) {
+                plugins.push(rejection.plugin);
+            }
+        }
+        plugins
+    }
+
     /// The feasible nodes with the highest total; all of them when nothing was scored.
     pub fn best(&self) -> Vec<Ordinal> {
         let Some(scores) = &self.scores else { return self.feasible.clone() };

@@ -13,6 +13,7 @@ pub mod explain;
 pub mod feed;
 pub mod inspect;
 pub mod load;
+pub mod measure;
 pub mod profiles;
 pub mod recent;
 pub mod schedule;
@@ -33,6 +34,7 @@ use crate::cluster::{Cluster, Writer};
 use crate::manifest;
 use crate::model::pod::PreemptionPolicy;
 use crate::model::{Kind, Object, ResourceList, Str, Time};
+use crate::telemetry::metrics::Metrics;
 use profiles::Profiles;
 use recent::RecentDecisions;
 
@@ -44,6 +46,7 @@ pub struct Service {
     clock: Arc<dyn Clock>,
     recent: RecentDecisions,
     fencing: feed::Fencing,
+    metrics: Metrics,
     started: Time,
 }
 
@@ -63,6 +66,7 @@ impl Service {
             clock,
             recent: RecentDecisions::default(),
             fencing: feed::Fencing::default(),
+            metrics: Metrics::default(),
         }
     }
 
@@ -85,6 +89,11 @@ impl Service {
 
     pub fn recent(&self) -> &RecentDecisions {
         &self.recent
+    }
+
+    /// What is counted as it happens; all parts of the process record here.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Whether decisions can be made.

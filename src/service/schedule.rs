@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use super::explain::{DetailLevel, Explanation, explain};
 use super::recent::RecentDecision;
@@ -13,6 +14,7 @@ use crate::cluster::{Ordinal, View, VolumeBinding, Writer};
 use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Profile, message};
 use crate::manifest::{self, Warning};
 use crate::model::{Pod, Str, Time};
+use crate::telemetry::metrics::AttemptResult;
 
 /// How long room is held unless the request says otherwise.
 pub const DEFAULT_TTL_SECS: i64 = 60;
@@ -157,9 +159,12 @@ impl Verdict {
 impl Service {
     /// Decides one pod and, unless it is a dry run, holds its room.
     pub fn schedule(&self, request: Request, cancel: &AtomicBool) -> Result<Answer, ServiceError> {
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         let dry_run = request.dry_run;
-        let answer = self.decide_and_reserve(request, cancel)?;
+        let profile = self.profiles().get(request.profile.as_deref().unwrap_or(&request.pod.spec.scheduler_name))?;
+        let decided = self.decide_and_reserve(request, profile.clone(), cancel);
+        self.count(profile.name(), dry_run, &decided, begun.elapsed());
+        let answer = decided?;
         let meta = &answer.pod.meta;
         self.recent.push(RecentDecision {
             namespace: meta.namespace.clone(),
@@ -177,13 +182,35 @@ impl Service {
         Ok(answer)
     }
 
-    fn decide_and_reserve(&self, request: Request, cancel: &AtomicBool) -> Result<Answer, ServiceError> {
+    /// Counts a decision that was tried. What was refused before it came to that is no attempt, as in kube-scheduler.
+    fn count(&self, profile: &Str, dry_run: bool, decided: &Result<Answer, ServiceError>, took: Duration) {
+        let result = match decided {
+            Ok(answer) => match answer.verdict.kind() {
+                VerdictKind::Placed => AttemptResult::Scheduled,
+                VerdictKind::Unschedulable | VerdictKind::Gated => AttemptResult::Unschedulable,
+                VerdictKind::Unsupported => AttemptResult::Error,
+                VerdictKind::AlreadyBound => return,
+            },
+            Err(ServiceError::Cancelled | ServiceError::Internal(_)) => AttemptResult::Error,
+            Err(_) => return,
+        };
+        if dry_run {
+            self.metrics.dry_run(result, profile);
+        } else {
+            self.metrics.attempt(result, profile, took);
+        }
+    }
+
+    fn decide_and_reserve(
+        &self,
+        request: Request,
+        profile: Arc<Profile>,
+        cancel: &AtomicBool,
+    ) -> Result<Answer, ServiceError> {
         let Request { mut pod, mut warnings, dry_run, .. } = request;
         manifest::apply_classes(&mut pod, &self.cluster, &mut warnings);
         let ttl = request.ttl_micros.unwrap_or(DEFAULT_TTL_SECS * 1_000_000);
         check_ttl(ttl).map_err(|message| ServiceError::invalid("reservation_ttl", message))?;
-        let profiles = self.profiles();
-        let profile = profiles.get(request.profile.as_deref().unwrap_or(&pod.spec.scheduler_name))?;
         let pod = Arc::new(pod);
 
         let mut writer = self.cluster.writer();
@@ -272,7 +299,10 @@ impl Work<'_> {
         let restricted = only.is_some() || !self.candidates.is_empty();
         let detail = if self.detail.needs_everything() { Detail::Full } else { Detail::Choice };
         let options = Options { candidates: restricted.then_some(&*candidates), detail };
-        Ok(engine::decide(view, &IncomingPod::new(&self.pod), &self.profile, &options, self.cancel)?)
+        let begun = Instant::now();
+        let decided = engine::decide(view, &IncomingPod::new(&self.pod), &self.profile, &options, self.cancel);
+        self.service.metrics.algorithm(begun.elapsed());
+        Ok(decided?)
     }
 
     fn explain(&self, view: &View, decision: &Decision) -> Explanation {
@@ -381,6 +411,9 @@ impl Work<'_> {
             Outcome::Gated(_) => Verdict::Gated,
             Outcome::Unsupported(features) => Verdict::Unsupported(features.iter().map(ToString::to_string).collect()),
         };
+        for plugin in decision.refusing_plugins() {
+            self.service.metrics.refused(plugin, self.profile.name());
+        }
         let fit_message = message::fit_message(decision).unwrap_or_default();
         let message = match &verdict {
             Verdict::Placed { node, .. } => {

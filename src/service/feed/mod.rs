@@ -48,6 +48,15 @@ impl StreamKind {
         }
     }
 
+    /// The word for metrics and the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::Pods => "pods",
+            Self::Objects => "objects",
+        }
+    }
+
     fn only_kind(self) -> Option<Kind> {
         match self {
             Self::Nodes => Some(Kind::Node),
@@ -170,11 +179,14 @@ pub struct Ack {
     pub warnings: Vec<ItemWarning>,
     /// Rejections and warnings beyond what is spelt out.
     pub omitted: u64,
+    /// Items refused, those among `omitted` included.
+    rejected: u64,
     remark_bytes: usize,
 }
 
 impl Ack {
     fn reject(&mut self, rejection: ItemRejection) {
+        self.rejected += 1;
         let errors = rejection.errors.iter().map(|e| e.path.len() + e.message.len()).sum::<usize>();
         if self.rejections.len() < MAX_REMARKS
             && self.has_room(rejection.object.bytes() + rejection.message.len() + errors)

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::fencing::Fence;
 use super::read::{BatchReader, ObjectReader, Ready};
@@ -21,6 +22,7 @@ use crate::cluster::writer::{Reserve, WriteError, Written};
 use crate::manifest;
 use crate::model::{Kind, Object, ObjectRef, Str, Time};
 use crate::service::{FieldError, Service, ServiceError};
+use crate::telemetry::metrics::{FeedResult, OpenStream, SnapshotEvent};
 
 /// One open stream.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ pub struct FeedSession {
     state: State,
     sequence: u64,
     fence: Arc<Fence>,
+    _counted: OpenStream,
 }
 
 #[derive(Debug)]
@@ -47,7 +50,8 @@ struct Snapshot {
 
 impl FeedSession {
     pub fn new(service: Arc<Service>, kind: StreamKind) -> Self {
-        Self { service, kind, state: State::Opened, sequence: 0, fence: Arc::default() }
+        let counted = service.metrics().feed_stream(kind.as_str());
+        Self { service, kind, state: State::Opened, sequence: 0, fence: Arc::default(), _counted: counted }
     }
 
     /// Tells when another stream has taken this one's place.
@@ -60,6 +64,18 @@ impl FeedSession {
     /// # Errors
     /// One that ends the stream; nothing of the batch was applied, and what was applied before stays.
     pub fn apply(&mut self, batch: Batch) -> Result<Ack, ServiceError> {
+        let begun = Instant::now();
+        let ack = self.take_in(batch)?;
+        let (metrics, stream) = (self.service.metrics(), self.kind.as_str());
+        metrics.feed_batch(begun.elapsed());
+        metrics.feed_events(stream, FeedResult::Applied, ack.applied);
+        metrics.feed_events(stream, FeedResult::Stale, ack.stale);
+        metrics.feed_events(stream, FeedResult::Rejected, ack.rejected);
+        metrics.feed_events(stream, FeedResult::Removed, ack.removed);
+        Ok(ack)
+    }
+
+    fn take_in(&mut self, batch: Batch) -> Result<Ack, ServiceError> {
         if batch.events.len() > MAX_EVENTS {
             let message = format!("must have at most {MAX_EVENTS} items, has {}", batch.events.len());
             return Err(ServiceError::invalid("events", message));
@@ -120,6 +136,7 @@ impl FeedSession {
                 }
                 writer.readiness_mut().stream_opened(&source, epoch, self.kind == StreamKind::Pods, now);
                 drop(writer);
+                tracing::info!(stream = self.kind.as_str(), source = &*source, epoch, "feed stream opened");
                 self.state = State::Named { source, epoch, snapshot: None };
             }
             (_, Some(_)) => {
@@ -129,6 +146,7 @@ impl FeedSession {
                 let now = self.service.now();
                 let pods = self.kind == StreamKind::Pods;
                 self.service.cluster.writer().readiness_mut().stream_opened(&Str::default(), 0, pods, now);
+                tracing::info!(stream = self.kind.as_str(), "feed stream opened without hello");
                 self.state = State::Unnamed;
             }
             (State::Unnamed | State::Named { .. }, None) => {}
@@ -196,6 +214,7 @@ impl FeedSession {
         }
         let begun = Snapshot { number: writer.begin_snapshot(), kinds };
         drop(writer);
+        self.service.metrics().snapshot(SnapshotEvent::Begun);
         if let State::Named { snapshot, .. } = &mut self.state {
             *snapshot = Some(begun);
         }
@@ -264,6 +283,10 @@ impl FeedSession {
             writer.readiness_mut().pod_snapshot(source, false);
         }
         ack.revision = writer.view().revision();
+        drop(writer);
+        self.service.metrics().snapshot(SnapshotEvent::Ended);
+        let kinds: Vec<&str> = ended.kinds.iter().map(|kind| kind.as_str()).collect();
+        tracing::info!(source = &**source, kinds = kinds.join(","), removed = ack.removed, "snapshot ended");
     }
 }
 
@@ -304,8 +327,14 @@ impl Drop for FeedSession {
         let source = match &self.state {
             State::Opened => return,
             State::Unnamed => Str::default(),
-            State::Named { source, .. } => source.clone(),
+            State::Named { source, snapshot, .. } => {
+                if snapshot.is_some() {
+                    self.service.metrics().snapshot(SnapshotEvent::Cut);
+                }
+                source.clone()
+            }
         };
+        tracing::info!(stream = self.kind.as_str(), source = &*source, "feed stream closed");
         let pods = self.kind == StreamKind::Pods;
         self.service.cluster.writer().readiness_mut().stream_closed(&source, pods);
     }

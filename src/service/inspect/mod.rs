@@ -217,7 +217,7 @@ impl Service {
 
 /// The pods of the store, which was read before the fork was taken, with their states; then those that only a reservation
 /// knows. A pod that went away in between is left out.
-fn entries<'a>(
+pub(super) fn entries<'a>(
     pods: Vec<Arc<Pod>>,
     view: &'a View,
     reservations: &'a Reservations,
@@ -239,7 +239,7 @@ fn entries<'a>(
     })
 }
 
-fn pod_key(pod: &Pod) -> (&str, &str, &str) {
+pub(super) fn pod_key(pod: &Pod) -> (&str, &str, &str) {
     (&pod.meta.namespace, &pod.meta.name, &pod.meta.uid)
 }
 
@@ -248,7 +248,7 @@ fn strings((a, b, c): (&str, &str, &str)) -> [String; 3] {
 }
 
 /// What a node has and what is taken of it; resources of which it has and gives none are left out.
-fn amounts(row: &NodeRow<'_>) -> (AmountMap, AmountMap) {
+pub fn amounts(row: &NodeRow<'_>) -> (AmountMap, AmountMap) {
     let collect = |amount: &dyn Fn(ResourceId) -> i64, pods: i64| -> AmountMap {
         let resources = row.view().resources();
         let named = resources.names().iter().filter_map(|name| Some((name.clone(), amount(resources.get(name)?))));
