@@ -14,7 +14,7 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("cluster", &["model"], &["tonic", "prost", "tokio", "serde_json"]),
     ("engine", &["model", "cluster"], &["tonic", "prost", "tokio", "dashmap", "uuid", "serde_json"]),
     ("service", &["model", "manifest", "cluster", "engine", "telemetry"], &["tonic", "prost"]),
-    ("api", &["model", "manifest", "cluster", "engine", "service"], &["clap"]),
+    ("api", &["model", "manifest", "cluster", "engine", "service", "telemetry"], &["clap"]),
     ("cli", &["model", "manifest", "cluster", "engine", "service", "api", "app"], &[]),
 ];
 

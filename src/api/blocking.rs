@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::Status;
 
+use super::call;
 use super::error::{Problem, overloaded, shutting_down};
 use crate::service::Service;
 
@@ -18,7 +19,8 @@ use crate::service::Service;
 pub(super) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Status> {
-    match tokio::task::spawn_blocking(|| guarded(work)).await {
+    let work = call::carry(|| guarded(work));
+    match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(Status::from),
         // Panics are caught, so what remains is a runtime that shuts down.
         Err(_) => Err(shutting_down()),
@@ -103,6 +105,13 @@ mod tests {
         let status = run::<()>(|| panic!("secret {}", 1)).await.unwrap_err();
         assert_eq!(status.code(), tonic::Code::Internal);
         assert!(status.message().contains("request id") && !status.message().contains("secret"), "{status}");
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_reported_under_the_id_of_its_call() {
+        let call = call::CallContext::new("from-the-client".into(), tracing::Span::none());
+        let status = call.follow(run::<()>(|| panic!("oops"))).await.unwrap_err();
+        assert!(status.message().ends_with("request id from-the-client"), "{status}");
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
 
-use super::pb;
+use super::{call, pb};
 use crate::service::{FieldError, ServiceError};
 
 /// Whose reasons these are.
@@ -77,9 +77,10 @@ impl Problem {
         self
     }
 
-    /// Something that must not happen. The client gets an id, the log says what it stands for.
+    /// Something that must not happen. The client gets its request's id, the log says what it stands for.
     pub(super) fn bug(what: &str) -> Self {
-        let id = crate::cluster::fresh_id::fresh_id();
+        // Work that belongs to no call has an id of its own.
+        let id = call::current_id().unwrap_or_else(|| crate::cluster::fresh_id::fresh_id().to_string().into());
         tracing::error!(request_id = %id, "internal error: {what}");
         let message = format!("internal error; Berth's log has it under request id {id}");
         Self::new(Code::Internal, "INTERNAL", message).with("request_id", id)

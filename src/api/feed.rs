@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::blocking;
+use super::call;
 use super::convert;
 use super::error::{Problem, fenced, means_too_large, shutting_down, too_large};
 use super::pb;
@@ -44,7 +45,7 @@ impl Feed {
         let session = FeedSession::new(self.service.clone(), kind);
         let fence = session.fence();
         let feed = OpenFeed { session, fence, ack: None, changed: self.changed.clone() };
-        tokio::spawn(feed.run(request.into_inner(), batch, acks, response, self.stop.clone()));
+        call::spawn(feed.run(request.into_inner(), batch, acks, response, self.stop.clone()));
         Response::new(replies)
     }
 }

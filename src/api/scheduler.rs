@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::blocking::{self, CancelOnDrop, Decisions, guarded};
+use super::call;
 use super::convert;
 use super::error::{Problem, means_too_large, shutting_down, too_large};
 use super::feed::stopped;
@@ -146,8 +147,8 @@ impl SchedulerService for Scheduler {
         let (replies, to_client) = mpsc::channel(WINDOW);
         let (to_decide, queue) = mpsc::unbounded_channel();
         let response = Replies::new(&request, to_client, Some(given_up));
-        tokio::spawn(read(request.into_inner(), replies, to_decide, self.stop.clone()));
-        tokio::spawn(answer(self.decisions.clone(), queue, cancel));
+        call::spawn(read(request.into_inner(), replies, to_decide, self.stop.clone()));
+        call::spawn(answer(self.decisions.clone(), queue, cancel));
         Ok(Response::new(response))
     }
 

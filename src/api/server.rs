@@ -21,6 +21,7 @@ use super::feed::Feed;
 use super::health::Health;
 use super::inspect::Inspect;
 use super::layer::CallLayer;
+use super::observe::ObserveLayer;
 use super::pb;
 use super::pb::feed_service_server::FeedServiceServer;
 use super::pb::inspect_service_server::InspectServiceServer;
@@ -74,7 +75,7 @@ pub async fn bind(
     Ok((addr, serve))
 }
 
-type Routes = Router<Stack<CallLayer, Identity>>;
+type Routes = Router<Stack<CallLayer, Stack<ObserveLayer, Identity>>>;
 
 fn router(
     service: Arc<Service>,
@@ -98,6 +99,7 @@ fn router(
             .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET)
             .include_reflection_service(false)
     };
+    let observe = ObserveLayer::new(&service).map_err(io::Error::other)?;
     let health = tonic_health::server::HealthService::from_health_reporter(reporter);
     let feed = Feed { service: service.clone(), changed, stop: stop.clone() };
     let scheduler = Scheduler { decisions: Decisions::new(service.clone()), stop: stop.clone() };
@@ -106,6 +108,8 @@ fn router(
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keepalive_interval(Some(KEEPALIVE))
+        // The outermost first: what is observed includes what the deadline made of a call.
+        .layer(observe)
         .layer(CallLayer);
     Ok(server
         .add_service(configured!(FeedServiceServer::new(feed)))

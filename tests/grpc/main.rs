@@ -9,6 +9,7 @@ mod detail;
 mod feed;
 mod fencing;
 mod inspect;
+mod observe;
 mod protocol;
 mod schedule;
 mod snapshot;
