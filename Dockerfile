@@ -15,9 +15,10 @@ FROM scratch
 COPY --from=build /src/target/x86_64-unknown-linux-gnu/release/berth /berth
 # Nobody in particular, and not root.
 USER 65532:65532
-EXPOSE 50051
+# gRPC, and the admin port.
+EXPOSE 50051 10251
 HEALTHCHECK --interval=10s --timeout=3s --start-period=2s CMD ["/berth", "healthcheck"]
 ENTRYPOINT ["/berth"]
 # On loopback, as everywhere. To be reached from outside the container, ask for it:
-#   docker run -p 50051:50051 berth serve --addr 0.0.0.0:50051 --insecure
+#   docker run -p 50051:50051 -p 10251:10251 berth serve --addr 0.0.0.0:50051 --admin-addr 0.0.0.0:10251 --insecure
 CMD ["serve"]

@@ -1,25 +1,27 @@
-//! The running process: server, clock ticks, signals, log. Nothing is decided here.
+//! The running process: server, admin port, clock ticks, signals. Nothing is decided here.
 //!
-//! [`run`] serves until SIGTERM or SIGINT, then lets calls and streams end, for at most [`DRAIN`].
+//! [`run`] serves until SIGTERM or SIGINT, then lets calls and streams end, for at most [`DRAIN`]. The admin port tells
+//! probes about it meanwhile, and ends last.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use tracing_subscriber::EnvFilter;
 
 use crate::api::server;
+use crate::http;
 use crate::service::Service;
+use crate::telemetry::log::LogFilter;
 
 /// How long clients may take to finish after a signal. Kubernetes sends SIGKILL after 30 s by default.
 pub const DRAIN: Duration = Duration::from_secs(10);
 /// How often reservations are looked at. A reservation's room may so come free up to a second late, never early.
 const TICK: Duration = Duration::from_secs(1);
-/// What is logged unless `--log` or `RUST_LOG` says otherwise.
-const DEFAULT_LOG: &str = "info";
+/// How long a client of the admin port may then still read.
+const ADMIN_DRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -28,12 +30,12 @@ pub enum AppError {
          sees, and there is no encryption; listen on 127.0.0.1, or say --insecure if the network is trusted"
     )]
     BeyondLoopback(SocketAddr),
-    #[error("{filter:?} is no log filter: {reason}; write for example info, or warn,berth=debug")]
-    LogFilter { filter: String, reason: String },
     #[error("can't start: {0}")]
     Runtime(io::Error),
     #[error("can't listen on {addr}: {source}")]
     Bind { addr: SocketAddr, source: io::Error },
+    #[error("can't listen on {addr} for the admin port: {source}; name another with --admin-addr, or none")]
+    BindAdmin { addr: SocketAddr, source: io::Error },
     #[error("can't serve: {0}")]
     Serve(#[from] tonic::transport::Error),
 }
@@ -43,43 +45,45 @@ pub fn check_addr(addr: SocketAddr, insecure: bool) -> Result<(), AppError> {
     if addr.ip().to_canonical().is_loopback() || insecure { Ok(()) } else { Err(AppError::BeyondLoopback(addr)) }
 }
 
-/// Logs to standard error from now on, by `filter`, else by `RUST_LOG`.
-pub fn start_log(filter: Option<&str>) -> Result<(), AppError> {
-    let from_env = std::env::var(EnvFilter::DEFAULT_ENV).ok().filter(|text| !text.trim().is_empty());
-    let text = filter.map(str::to_owned).or(from_env).unwrap_or_else(|| DEFAULT_LOG.to_owned());
-    let parsed = EnvFilter::try_new(&text);
-    let filter = parsed.map_err(|error| AppError::LogFilter { filter: text, reason: error.to_string() })?;
-    // A log that is already there stays: only tests start two.
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    let _ = log.with_ansi(io::stderr().is_terminal()).try_init();
-    Ok(())
+/// What to serve, and where.
+#[derive(Debug)]
+pub struct Setup {
+    pub service: Arc<Service>,
+    pub addr: SocketAddr,
+    /// The address of the admin port, and the log that it can change. None: no admin port.
+    pub admin: Option<(SocketAddr, LogFilter)>,
 }
 
-/// Serves on `addr` until a signal. `listening` is told the address once connections are taken.
-pub fn run(service: Arc<Service>, addr: SocketAddr, listening: impl FnOnce(SocketAddr)) -> Result<(), AppError> {
+/// Serves until a signal. `listening` is told the real addresses, of gRPC and of the admin port, once connections are taken.
+pub fn run(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAddr>)) -> Result<(), AppError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(AppError::Runtime)?;
-    let served = runtime.block_on(serve(service, addr, listening));
+    let served = runtime.block_on(serve(setup, listening));
     // What still runs on blocking threads (a decision, a batch) is over in a moment, or isn't waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
 
-async fn serve(service: Arc<Service>, addr: SocketAddr, listening: impl FnOnce(SocketAddr)) -> Result<(), AppError> {
+async fn serve(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAddr>)) -> Result<(), AppError> {
+    let Setup { service, addr, admin } = setup;
     let signal = signals().map_err(AppError::Runtime)?;
-    let (stop, stopped) = oneshot::channel();
-    let shutdown = async {
-        let _ = stopped.await;
+    let (stop, mut stopping) = watch::channel(false);
+    let admin = match admin {
+        Some((addr, log)) => Some(Admin::start(service.clone(), log, stopping.clone(), addr).await?),
+        None => None,
+    };
+    let shutdown = async move {
+        let _ = stopping.wait_for(|stop| *stop).await;
     };
     let bound = server::bind(service.clone(), addr, shutdown).await;
     let (addr, server) = bound.map_err(|source| AppError::Bind { addr, source })?;
     let ticking = tokio::spawn(tick(service));
     let mut server = tokio::spawn(server);
-    listening(addr);
+    listening(addr, admin.as_ref().map(|admin| admin.addr));
     let served = tokio::select! {
         ended = &mut server => ended,
         name = signal => {
             tracing::info!("{name}: finishing what is under way, for at most {} s", DRAIN.as_secs());
-            let _ = stop.send(());
+            let _ = stop.send(true);
             match timeout(DRAIN, &mut server).await {
                 Ok(ended) => ended,
                 Err(_) => {
@@ -90,9 +94,41 @@ async fn serve(service: Arc<Service>, addr: SocketAddr, listening: impl FnOnce(S
         }
     };
     ticking.abort();
+    if let Some(admin) = admin {
+        admin.stop().await;
+    }
     match served {
         Ok(served) => Ok(served?),
         Err(join) => Err(AppError::Runtime(io::Error::other(join))),
+    }
+}
+
+/// The admin port while it serves.
+struct Admin {
+    addr: SocketAddr,
+    stop: oneshot::Sender<()>,
+    server: tokio::task::JoinHandle<io::Result<()>>,
+}
+
+impl Admin {
+    async fn start(
+        service: Arc<Service>,
+        log: LogFilter,
+        draining: watch::Receiver<bool>,
+        addr: SocketAddr,
+    ) -> Result<Self, AppError> {
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        let bound = http::bind(service, log, draining, addr, shutdown).await;
+        let (addr, server) = bound.map_err(|source| AppError::BindAdmin { addr, source })?;
+        Ok(Self { addr, stop, server: tokio::spawn(server) })
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = timeout(ADMIN_DRAIN, self.server).await;
     }
 }
 

@@ -5,6 +5,7 @@ pub mod app;
 pub mod cli;
 pub mod cluster;
 pub mod engine;
+pub mod http;
 pub mod manifest;
 pub mod model;
 pub mod service;

@@ -146,7 +146,7 @@ impl Served {
     /// Starts the binary and waits until it listens.
     fn start(addr: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
-        command.args(["serve", "--log", "off", "--addr", addr]);
+        command.args(["serve", "--log", "off", "--admin-addr", "none", "--addr", addr]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(lines.next().expect("a greeting").unwrap().contains(addr));

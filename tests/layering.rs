@@ -15,7 +15,8 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("engine", &["model", "cluster"], &["tonic", "prost", "tokio", "dashmap", "uuid", "serde_json"]),
     ("service", &["model", "manifest", "cluster", "engine", "telemetry"], &["tonic", "prost"]),
     ("api", &["model", "manifest", "cluster", "engine", "service", "telemetry"], &["clap"]),
-    ("cli", &["model", "manifest", "cluster", "engine", "service", "api", "app"], &[]),
+    ("http", &["model", "cluster", "service", "telemetry"], &["clap", "tonic", "prost"]),
+    ("cli", &["model", "manifest", "cluster", "engine", "service", "api", "telemetry", "app"], &[]),
 ];
 
 /// What only the named folders may say: the engine has no clock and no randomness, and what is async stays outside.
@@ -23,6 +24,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("engine", &["SystemTime", "Instant::now", "async fn", "thread_rng", "rand::", "RandomState", "HashMap::new()"]),
     ("cluster", &["SystemTime", "Instant::now", "async fn"]),
     ("service", &["tonic::Status", "async fn"]),
+    ("http", &["tonic::Status"]),
     ("cli", &["tonic::Status"]),
 ];
 

@@ -2,7 +2,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail by panicking")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -38,9 +39,26 @@ impl Served {
         assert!(Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap().success());
     }
 
+    /// Where the greeting says that the admin port is.
+    fn admin(&self) -> String {
+        let line = self.greeting.iter().find_map(|line| line.trim().strip_prefix("admin")).expect("an admin port");
+        line.split(['/', ',']).find(|part| part.contains(':') && !part.contains("http")).unwrap().to_owned()
+    }
+
+    /// Status and body of an answer of the admin port.
+    fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.admin()).unwrap();
+        let length = body.len();
+        write!(stream, "{method} {path} HTTP/1.0\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
     fn end(mut self) -> (Option<i32>, String) {
         let mut log = String::new();
-        std::io::Read::read_to_string(&mut self.child.stderr.take().unwrap(), &mut log).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         (self.child.wait().unwrap().code(), log)
     }
 }
@@ -77,7 +95,12 @@ fn an_address_in_use_is_a_failure_and_a_wrong_option_is_wrong_usage() {
     let served = serve(&[]);
     for (args, code, part) in [
         (&["serve", "--addr", &served.addr][..], 1, "can't listen on"),
+        (&["serve", "--addr", "127.0.0.1:0", "--admin-addr", &served.addr], 1, "name another with --admin-addr"),
         (&["serve", "--addr", "nowhere"], 2, "--addr nowhere"),
+        (&["serve", "--addr", "127.0.0.1:0", "--admin-addr", "nowhere"], 2, "--admin-addr nowhere"),
+        (&["serve", "--addr", "127.0.0.1:0", "--admin-addr", "0.0.0.0:0"], 2, "refusing to listen on 0.0.0.0:0"),
+        (&["serve", "--addr", "127.0.0.1:0", "--log", "inof"], 2, "\"inof\" is no level"),
+        (&["serve", "--addr", "127.0.0.1:0", "--log-format", "xml"], 2, "[possible values: text, json]"),
         (&["serve", "--addr", "127.0.0.1:0", "--log", "a=b=c"], 2, "log filter"),
         (&["serve", "--addr", "127.0.0.1:0", "--require", "Deployment"], 2, "there is Node, Pod"),
     ] {
@@ -161,4 +184,50 @@ fn a_dump_is_compared_with_what_is_served() {
     assert!(log.contains("127.0.0.1:1"), "{log}");
     served.signal("-TERM");
     assert_eq!(served.end().0, Some(0));
+}
+
+#[test]
+fn the_admin_port_answers_probes_and_scrapes() {
+    let served = serve(&["--cluster", "cluster.yaml"]);
+    assert_eq!(served.http("GET", "/healthz", ""), (200, "ok\n".to_owned()));
+    assert_eq!(served.http("GET", "/readyz", ""), (200, "ok\n".to_owned()));
+    healthcheck(&served.addr);
+    let (status, page) = served.http("GET", "/metrics", "");
+    assert_eq!(status, 200);
+    let checked =
+        "grpc_type=\"unary\",grpc_service=\"grpc.health.v1.Health\",grpc_method=\"Check\",grpc_code=\"OK\"} 1";
+    assert!(page.lines().any(|line| line.ends_with(checked)), "{page}");
+    assert!(page.contains("berth_cache_size{type=\"nodes\"} 2\n"), "{page}");
+    let (status, dump) = served.http("GET", "/debug/cache", "");
+    assert!(status == 200 && dump.contains("\nnodes (2)\n"), "{dump}");
+    served.signal("-TERM");
+    assert_eq!(served.end().0, Some(0));
+}
+
+#[test]
+fn admin_addr_none_opens_no_admin_port() {
+    let served = serve(&["--admin-addr", "none"]);
+    assert!(!served.greeting.join("\n").contains("admin"), "{:?}", served.greeting);
+    served.signal("-TERM");
+    assert_eq!(served.end().0, Some(0));
+}
+
+#[test]
+fn json_lines_of_a_call_carry_its_request_id_once_the_level_is_raised_live() {
+    let served = serve(&["--log", "warn", "--log-format", "json"]);
+    healthcheck(&served.addr);
+    assert_eq!(served.http("PUT", "/debug/log", "warn,berth::api=debug").0, 200);
+    healthcheck(&served.addr);
+    let (status, reason) = served.http("PUT", "/debug/log", "loud");
+    assert!(status == 400 && reason.contains("\"loud\" is no level"), "{status} {reason}");
+    assert_eq!(served.http("GET", "/debug/log", "").1.trim(), "berth::api=debug,warn");
+    served.signal("-TERM");
+    let (code, log) = served.end();
+    assert_eq!(code, Some(0), "{log}");
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let calls: Vec<_> = lines.iter().filter(|line| line["message"] == "call ended").collect();
+    assert_eq!(calls.len(), 1, "only the call after the change was logged: {log}");
+    assert_eq!(calls[0]["span"]["method"], "/grpc.health.v1.Health/Check", "{log}");
+    assert!(calls[0]["span"]["request_id"].as_str().is_some_and(|id| id.ends_with("-2")), "{log}");
+    assert_eq!(calls[0]["code"], "OK");
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use super::{Exit, output};
 use crate::api::server::SERVICES;
-use crate::app::{self, AppError};
+use crate::app::{self, AppError, Setup};
 use crate::model::Kind;
 use crate::service::Service;
 use crate::service::load::Loaded;
+use crate::telemetry::log::{self, Format};
 
 /// Remarks on the files that are printed one by one; a cluster may have thousands of the same.
 const MAX_WARNINGS: usize = 20;
@@ -26,6 +27,11 @@ pub(super) struct Args {
     /// Manifests to begin with: JSON or YAML, also of several objects, such as `kubectl get nodes,pods -A -o json`
     #[arg(long, value_name = "FILE", num_args = 1..)]
     cluster: Vec<PathBuf>,
+    /// Address of the admin port, or none [default: 127.0.0.1:10251; a free port if --addr has another port than 50051]
+    ///
+    /// It answers over plain HTTP: /metrics, /healthz, /readyz, /debug/cache, /debug/log.
+    #[arg(long, value_name = "HOST:PORT")]
+    admin_addr: Option<String>,
     /// Listen beyond this machine without encryption
     #[arg(long)]
     insecure: bool,
@@ -35,7 +41,30 @@ pub(super) struct Args {
     /// What to log to standard error, such as warn,berth=debug [default: RUST_LOG, else info]
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
+    /// How log lines are written: text, or a JSON object a line
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    log_format: LogFormat,
 }
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+impl From<LogFormat> for Format {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
+}
+
+/// The port of `--addr` unless another is named.
+const DEFAULT_PORT: u16 = 50051;
+/// Where kube-scheduler, up to 1.22, answered the same questions over plain HTTP.
+const DEFAULT_ADMIN_PORT: u16 = 10251;
 
 pub(super) fn run(args: &Args) -> Exit {
     match serve(args) {
@@ -49,16 +78,20 @@ pub(super) fn run(args: &Args) -> Exit {
 
 fn serve(args: &Args) -> Result<(), (String, Exit)> {
     let usage = |error: String| (format!("berth serve: {error}"), Exit::Usage);
-    let addr = resolve(&args.addr).map_err(usage)?;
-    app::check_addr(addr, args.insecure).map_err(|e| usage(e.to_string()))?;
-    app::start_log(args.log.as_deref()).map_err(|e| usage(e.to_string()))?;
+    let addr = resolve("--addr", &args.addr).map_err(usage)?;
+    let admin = admin_addr(args.admin_addr.as_deref(), addr).map_err(usage)?;
+    for addr in [Some(addr), admin].into_iter().flatten() {
+        app::check_addr(addr, args.insecure).map_err(|e| usage(e.to_string()))?;
+    }
+    let log = log::start(args.log.as_deref(), args.log_format.into()).map_err(|e| usage(e.to_string()))?;
     let service = Arc::new(Service::default());
     if let Some(kinds) = &args.require {
         service.cluster.writer().readiness_mut().require(kinds.iter().copied());
     }
     let loaded = if args.cluster.is_empty() { None } else { Some(load(&service, &args.cluster)?) };
-    let served = app::run(service, addr, |addr| {
-        output::line(greeting(addr, loaded.as_ref(), args.require.as_deref()));
+    let setup = Setup { service, addr, admin: admin.map(|addr| (addr, log)) };
+    let served = app::run(setup, |addr, admin| {
+        output::line(greeting(addr, admin, loaded.as_ref(), args.require.as_deref()));
     });
     served.map_err(|error| {
         let exit = if matches!(error, AppError::BeyondLoopback(_)) { Exit::Usage } else { Exit::Failed };
@@ -81,12 +114,25 @@ fn load(service: &Service, files: &[PathBuf]) -> Result<Loaded, (String, Exit)> 
     Ok(loaded)
 }
 
+/// The address of the admin port; None: no such port. Without a word about it, Berths that were told different ports don't
+/// get into each other's way.
+fn admin_addr(option: Option<&str>, addr: SocketAddr) -> Result<Option<SocketAddr>, String> {
+    match option {
+        Some("none") => Ok(None),
+        Some(option) => resolve("--admin-addr", option).map(Some),
+        None => {
+            let port = if addr.port() == DEFAULT_PORT { DEFAULT_ADMIN_PORT } else { 0 };
+            Ok(Some((IpAddr::V4(Ipv4Addr::LOCALHOST), port).into()))
+        }
+    }
+}
+
 /// The address to listen on. Of several that a name stands for, one of IPv4: that is what people type.
-fn resolve(addr: &str) -> Result<SocketAddr, String> {
+fn resolve(option: &str, addr: &str) -> Result<SocketAddr, String> {
     let found = addr.to_socket_addrs();
-    let mut found: Vec<SocketAddr> = found.map_err(|error| format!("--addr {addr}: {error}"))?.collect();
+    let mut found: Vec<SocketAddr> = found.map_err(|error| format!("{option} {addr}: {error}"))?.collect();
     found.sort_by_key(SocketAddr::is_ipv6);
-    found.first().copied().ok_or_else(|| format!("--addr {addr}: no such host"))
+    found.first().copied().ok_or_else(|| format!("{option} {addr}: no such host"))
 }
 
 /// A kind as people write it: `Node`, `node`, `nodes`.
@@ -107,9 +153,12 @@ pub(super) fn kind(text: &str) -> Result<Kind, String> {
     })
 }
 
-fn greeting(addr: SocketAddr, loaded: Option<&Loaded>, required: Option<&[Kind]>) -> String {
+fn greeting(addr: SocketAddr, admin: Option<SocketAddr>, loaded: Option<&Loaded>, required: Option<&[Kind]>) -> String {
     // Whoever listens on all addresses is asked on one of them.
-    let ask = if addr.ip().is_unspecified() { (IpAddr::V4(Ipv4Addr::LOCALHOST), addr.port()).into() } else { addr };
+    let to_ask = |addr: SocketAddr| -> SocketAddr {
+        if addr.ip().is_unspecified() { (IpAddr::V4(Ipv4Addr::LOCALHOST), addr.port()).into() } else { addr }
+    };
+    let ask = to_ask(addr);
     let mut text = format!("berth {} serves on {addr}\n", env!("CARGO_PKG_VERSION"));
     let mut entry = |name: &str, value: String| {
         let _ = writeln!(text, "  {name:<9}{value}");
@@ -130,6 +179,9 @@ fn greeting(addr: SocketAddr, loaded: Option<&Loaded>, required: Option<&[Kind]>
         }
     }
     entry("services", format!("{}, health, reflection", SERVICES.join(", ")));
+    if let Some(admin) = admin {
+        entry("admin", format!("http://{}/metrics, /healthz, /readyz, /debug/cache, /debug/log", to_ask(admin)));
+    }
     if loaded.is_none() {
         let _ = write!(text, "\nGive it a node:\n  {}\n", grpcurl(NODE, ask, "berth.v1.FeedService/UpdateNodes"));
     }
@@ -164,12 +216,22 @@ mod tests {
     }
 
     #[test]
+    fn the_admin_port_is_known_only_beside_the_known_port() {
+        let of = |option, addr: &str| admin_addr(option, addr.parse().unwrap()).unwrap().map(|addr| addr.to_string());
+        assert_eq!(of(None, "127.0.0.1:50051").as_deref(), Some("127.0.0.1:10251"));
+        assert_eq!(of(None, "0.0.0.0:50051").as_deref(), Some("127.0.0.1:10251"), "on loopback unless told");
+        assert_eq!(of(None, "127.0.0.1:0").as_deref(), Some("127.0.0.1:0"));
+        assert_eq!(of(Some("127.0.0.1:7"), "127.0.0.1:0").as_deref(), Some("127.0.0.1:7"));
+        assert_eq!(of(Some("none"), "127.0.0.1:50051"), None);
+    }
+
+    #[test]
     fn the_lines_to_paste_are_json_without_quotes_of_the_shell() {
         for body in [NODE, POD] {
             serde_json::from_str::<serde_json::Value>(body).unwrap();
             assert!(!body.contains('\''));
         }
-        let everywhere = greeting("0.0.0.0:7".parse().unwrap(), None, None);
+        let everywhere = greeting("0.0.0.0:7".parse().unwrap(), None, None, None);
         assert!(everywhere.contains(" 127.0.0.1:7 berth.v1.SchedulerService/Schedule"), "{everywhere}");
     }
 }
