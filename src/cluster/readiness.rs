@@ -47,17 +47,34 @@ pub struct PodFeed {
 /// seconds.
 const STALE_AFTER_SECS: i64 = 30;
 
+/// Sources without an open stream that are remembered, those last heard of. Clients that reconnect keep their name; one that
+/// draws a new name each time must not fill the memory, nor each answer, which lists them all.
+const MAX_CLOSED_SOURCES: usize = 128;
+
 #[derive(Debug, Clone)]
 pub struct Readiness {
     required: BTreeSet<Kind>,
     files_loaded: bool,
     /// By source name; the empty name stands for streams without Hello.
     sources: BTreeMap<Str, SourceState>,
+    /// What stays true of sources that were forgotten.
+    ever: Ever,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Ever {
+    /// Some stream said Hello.
+    named: bool,
+    /// Some stream of pods did.
+    named_pods: bool,
+    /// Kinds that somebody sent a whole snapshot of.
+    complete: BTreeSet<Kind>,
 }
 
 impl Default for Readiness {
     fn default() -> Self {
-        Self { required: [Kind::Node, Kind::Pod].into(), files_loaded: false, sources: BTreeMap::new() }
+        let required = [Kind::Node, Kind::Pod].into();
+        Self { required, files_loaded: false, sources: BTreeMap::new(), ever: Ever::default() }
     }
 }
 
@@ -73,6 +90,8 @@ impl Readiness {
 
     /// A source opened a stream; `pods`: that of pods.
     pub fn stream_opened(&mut self, source: &Str, epoch: u64, pods: bool, now: Time) {
+        self.ever.named |= !source.is_empty();
+        self.ever.named_pods |= pods && !source.is_empty();
         let state = self.sources.entry(source.clone()).or_default();
         state.epoch = state.epoch.max(epoch);
         state.last_heard = now;
@@ -91,6 +110,20 @@ impl Readiness {
             feed.streams = feed.streams.saturating_sub(1);
             feed.in_snapshot = false;
         }
+    }
+
+    /// Forgets the sources without a stream that were silent for longest, beyond the last [`MAX_CLOSED_SOURCES`]; gives
+    /// their names. What their snapshots completed stays complete.
+    pub fn forget_closed(&mut self) -> Vec<Str> {
+        let closed = || self.sources.iter().filter(|(name, state)| state.streams == 0 && !name.is_empty());
+        let Some(too_many @ 1..) = closed().count().checked_sub(MAX_CLOSED_SOURCES) else { return Vec::new() };
+        let mut by_silence: Vec<(Time, Str)> = closed().map(|(name, state)| (state.last_heard, name.clone())).collect();
+        by_silence.sort();
+        let forgotten: Vec<Str> = by_silence.into_iter().take(too_many).map(|(_, name)| name).collect();
+        for name in &forgotten {
+            self.sources.remove(name);
+        }
+        forgotten
     }
 
     pub fn heard(&mut self, source: &Str, pods: bool, now: Time) {
@@ -112,13 +145,14 @@ impl Readiness {
     /// of a snapshot. Bindings may then be under way that nobody has told us of.
     pub fn pod_feed_is_stale(&self, now: Time) -> bool {
         let named = self.sources.iter().filter(|(name, _)| !name.is_empty());
-        let mut feeds = named.filter_map(|(_, state)| state.pods).peekable();
+        let mut feeds = named.filter_map(|(_, state)| state.pods);
         let is_current =
             |feed: PodFeed| feed.streams > 0 && !feed.in_snapshot && now.secs_since(feed.last_heard) < STALE_AFTER_SECS;
-        feeds.peek().is_some() && !feeds.any(is_current)
+        self.ever.named_pods && !feeds.any(is_current)
     }
 
     pub fn snapshot_finished(&mut self, source: &Str, kinds: &[Kind]) {
+        self.ever.complete.extend(kinds);
         self.sources.entry(source.clone()).or_default().complete.extend(kinds);
     }
 
@@ -128,9 +162,8 @@ impl Readiness {
 
     /// The state for a view with this many nodes.
     pub fn check(&self, nodes: usize) -> Ready {
-        let done: BTreeSet<Kind> = self.sources.values().flat_map(|s| s.complete.iter().copied()).collect();
-        let missing: Vec<Kind> = self.required.difference(&done).copied().collect();
-        let anyone_said_hello = self.sources.keys().any(|source| !source.is_empty());
+        let missing: Vec<Kind> = self.required.difference(&self.ever.complete).copied().collect();
+        let anyone_said_hello = self.ever.named;
         match (missing.is_empty() && anyone_said_hello, self.files_loaded, anyone_said_hello) {
             (true, _, _) => Ready::Snapshots,
             (_, true, _) => Ready::Files,
@@ -203,5 +236,27 @@ mod tests {
         assert!(readiness.pod_feed_is_stale(at(31)));
         readiness.stream_opened(&"b".into(), 1, true, at(31));
         assert!(!readiness.pod_feed_is_stale(at(32)), "another source is enough");
+    }
+
+    #[test]
+    fn closed_sources_are_forgotten_but_not_what_they_completed() {
+        let mut readiness = Readiness::default();
+        let first = Str::from("first");
+        readiness.stream_opened(&first, 1, true, Time(0));
+        readiness.snapshot_finished(&first, &[Kind::Node, Kind::Pod]);
+        readiness.stream_closed(&first, true);
+        let open = Str::from("open");
+        readiness.stream_opened(&open, 1, false, Time(0));
+        let mut forgotten = Vec::new();
+        for i in 1..=MAX_CLOSED_SOURCES {
+            let source = Str::from(format!("s{i}"));
+            readiness.stream_opened(&source, 1, true, Time::from_secs(i64::try_from(i).unwrap()));
+            readiness.stream_closed(&source, true);
+            forgotten.extend(readiness.forget_closed());
+        }
+        assert_eq!(forgotten, [first], "the one that was silent for longest; open ones stay");
+        assert_eq!(readiness.sources().len(), MAX_CLOSED_SOURCES + 1);
+        assert_eq!(readiness.check(1), Ready::Snapshots);
+        assert!(readiness.pod_feed_is_stale(Time(0)), "somebody fed pods, and nobody does now");
     }
 }

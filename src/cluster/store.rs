@@ -174,9 +174,13 @@ impl ObjectStore {
     }
 
     pub(super) fn put_pod(&self, pod: Arc<Pod>, origin: Origin) {
-        let name = (pod.meta.namespace.clone(), pod.meta.name.clone());
-        self.pod_uids.insert(name, pod.meta.uid.clone());
-        self.pods.insert(pod.meta.uid.clone(), Stored { object: pod, origin });
+        let name = |pod: &Pod| (pod.meta.namespace.clone(), pod.meta.name.clone());
+        self.pod_uids.insert(name(&pod), pod.meta.uid.clone());
+        let before = self.pods.insert(pod.meta.uid.clone(), Stored { object: pod.clone(), origin });
+        // Kubernetes never renames a pod; a client that does must not leave names behind.
+        if let Some(before) = before.map(|stored| name(&stored.object)).filter(|before| *before != name(&pod)) {
+            self.pod_uids.remove_if(&before, |_, owner| *owner == pod.meta.uid);
+        }
     }
 
     pub(super) fn take_pod(&self, uid: &str) -> Option<Arc<Pod>> {
@@ -219,5 +223,22 @@ impl ObjectStore {
         };
         keys.sort();
         keys.into_iter().map(|(namespace, name, uid)| ObjectRef { kind, namespace, name, uid }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::pod;
+
+    #[test]
+    fn a_uid_under_another_name_leaves_no_name_behind() {
+        let store = ObjectStore::default();
+        for i in 0..10 {
+            store.put_pod(Arc::new(pod(&format!("p{i}")).uid("u").build()), Origin::anonymous());
+        }
+        assert_eq!((store.pods.len(), store.pod_uids.len()), (1, 1));
+        store.take_pod("u");
+        assert_eq!((store.pods.len(), store.pod_uids.len()), (0, 0));
     }
 }

@@ -77,6 +77,29 @@ impl Chunk {
         }
     }
 
+    /// Whether some node here offers the resource or some pod takes any of it.
+    pub(super) fn uses(&self, id: ResourceId) -> bool {
+        let columns = [&self.allocatable, &self.requested];
+        columns.into_iter().filter_map(|columns| columns.get(id.index())).flatten().any(|amount| *amount != 0)
+    }
+
+    /// Whether there are columns of such resources.
+    pub(super) fn has_columns(&self, of: impl Fn(usize) -> bool) -> bool {
+        let columns = [&self.allocatable, &self.requested];
+        columns.into_iter().any(|columns| columns.iter().enumerate().any(|(i, column)| !column.is_empty() && of(i)))
+    }
+
+    pub(super) fn drop_columns(&mut self, of: impl Fn(usize) -> bool) {
+        for columns in [&mut self.allocatable, &mut self.requested] {
+            for (_, column) in columns.iter_mut().enumerate().filter(|(i, _)| of(*i)) {
+                *column = Vec::new();
+            }
+            let used = columns.iter().rposition(|column| !column.is_empty()).map_or(0, |last| last + 1);
+            columns.truncate(used);
+            columns.shrink_to_fit();
+        }
+    }
+
     pub(super) fn read(columns: &[Vec<i64>], id: ResourceId, at: usize) -> i64 {
         columns.get(id.index()).and_then(|column| column.get(at)).copied().unwrap_or(0)
     }

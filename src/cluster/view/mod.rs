@@ -185,6 +185,7 @@ impl View {
             None => self.new_ordinal()?,
         };
         let fixed = Arc::new(StaticNode::new(node));
+        self.sweep_resources();
         let amounts: Vec<(ResourceId, i64)> =
             fixed.allocatable().filter_map(|(name, amount)| Some((self.intern(name)?, amount))).collect();
         let images_differ = self.node(ordinal).is_none_or(|old| old.node().images != fixed.node.images);
@@ -374,12 +375,34 @@ impl View {
         }
     }
 
+    /// Forgets the resource names that no node offers and no pod asks for, once they have doubled: one look at each column.
+    /// Before names are given numbers, never between that and the use of the numbers.
+    fn sweep_resources(&mut self) {
+        if !self.resources.is_sweep_due() {
+            return;
+        }
+        let chunks = &self.chunks;
+        Arc::make_mut(&mut self.resources).sweep(|id| chunks.iter().any(|chunk| chunk.uses(id)));
+        let resources = &self.resources;
+        let is_free = |index: usize| resources.names().get(index).is_none_or(|name| name.is_empty());
+        for chunk in &mut self.chunks {
+            if chunk.has_columns(&is_free) {
+                Arc::make_mut(chunk).drop_columns(&is_free);
+            }
+        }
+    }
+
     /// Adds (`sign` 1) or takes away (-1) what a pod weighs in the columns and counts of its node.
     fn book(&mut self, pod: &PodInfo, ordinal: Ordinal, sign: i32) {
         let Amounts { milli_cpu, memory, ephemeral_storage, scalars } = &pod.requests;
         let factor = i64::from(sign);
+        if sign > 0 && !scalars.is_empty() {
+            self.sweep_resources();
+        }
+        // A name that a pod took with it has a number, or was swept because its amounts are 0.
+        let mut id = |name| if sign > 0 { self.intern(name) } else { self.resources.get(name) };
         let scalars: smallvec::SmallVec<[(ResourceId, i64); 2]> =
-            scalars.iter().filter_map(|(name, amount)| Some((self.intern(name)?, *amount))).collect();
+            scalars.iter().filter_map(|(name, amount)| Some((id(name)?, *amount))).collect();
         let at = ordinal.offset();
         let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
         chunk.add_requested(at, ResourceId::CPU, factor * milli_cpu);

@@ -257,3 +257,45 @@ fn every_index_that_differs_is_told() {
         assert!(found.iter().any(|line| line.starts_with(expected)), "{expected}: {found:#?}");
     }
 }
+
+#[test]
+fn resource_names_that_nothing_uses_are_forgotten_and_their_columns_too() {
+    let mut view = view_of(&["n1", "n2"]);
+    view.add_pod(info(pod("keeps").request("x.example/kept", "3").on("n2")));
+    for i in 0..10_000 {
+        let name = format!("x.example/unique-{i}");
+        view.upsert_node(Arc::new(node("n2").allocatable(&name, "7").build()));
+        view.add_pod(info(pod("a").request(&name, "1").on("n1")));
+        let id = view.resources().get(&name).unwrap();
+        let amounts = |node: &str| view.node_named(node).map(|row| (row.allocatable(id), row.requested(id)));
+        assert_eq!((amounts("n1"), amounts("n2")), (Some((0, 1)), Some((7, 0))));
+    }
+    let table = view.resources();
+    assert!(table.names().len() <= 128, "{} names", table.names().len());
+    let row = view.node_named("n2").unwrap();
+    assert_eq!(row.requested(table.get("x.example/kept").unwrap()), 3);
+    let columns = view.chunks.iter().map(|chunk| chunk.requested.len().max(chunk.allocatable.len())).max();
+    assert!(columns <= Some(128), "{columns:?} columns");
+}
+
+#[test]
+fn a_resource_asked_for_by_the_amount_of_zero_may_be_forgotten_meanwhile() {
+    let mut view = view_of(&["n1"]);
+    view.add_pod(info(pod("zero").request("x.example/zero", "0").on("n1")));
+    for i in 0..200 {
+        view.add_pod(info(pod("a").request(&format!("x.example/unique-{i}"), "1").on("n1")));
+    }
+    view.remove_pod("uid-default-zero");
+    view.remove_pod("uid-default-a");
+    let left: Vec<i64> = view
+        .nodes()
+        .flat_map(|row| {
+            view.resources()
+                .names()
+                .iter()
+                .filter_map(|name| view.resources().get(name))
+                .map(move |id| row.requested(id))
+        })
+        .collect();
+    assert!(left.iter().all(|amount| *amount == 0), "{left:?}");
+}

@@ -6,7 +6,7 @@
 //!
 //! Node and pod streams claim their kind with Hello; a stream of other objects claims a kind when it first speaks of it, so
 //! that a source may spread its kinds over several streams. The highest epoch is remembered after its stream has ended:
-//! an older one may not come back.
+//! an older one may not come back, until the source is forgotten among many others (`Readiness::forget_closed`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,6 +71,13 @@ impl Fencing {
         holders.insert((source.clone(), kind), Holder { epoch, fence: stream.clone() });
         Ok(())
     }
+
+    /// Forgets all that sources hold which have no open stream.
+    pub(super) fn forget(&self, sources: &[Str]) {
+        if !sources.is_empty() {
+            self.holders.lock().retain(|(source, _), _| !sources.contains(source));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -97,6 +104,17 @@ mod tests {
         assert!(!old.is_fenced());
         assert_eq!(fencing.claim(&source, Kind::Pod, 1, &new), Ok(()));
         assert!(old.is_fenced());
+    }
+
+    #[test]
+    fn a_forgotten_source_begins_afresh() {
+        let (fencing, source) = (Fencing::default(), Str::from("s"));
+        let stream = || Arc::new(Fence::default());
+        assert_eq!(fencing.claim(&source, Kind::Pod, 2, &stream()), Ok(()));
+        assert_eq!(fencing.claim(&"t".into(), Kind::Pod, 2, &stream()), Ok(()));
+        fencing.forget(&[source.clone()]);
+        assert_eq!(fencing.claim(&source, Kind::Pod, 1, &stream()), Ok(()));
+        assert_eq!(fencing.claim(&"t".into(), Kind::Pod, 1, &stream()), Err(2));
     }
 
     #[test]

@@ -135,6 +135,7 @@ impl FeedSession {
                     self.claim(&source, epoch, [kind])?;
                 }
                 writer.readiness_mut().stream_opened(&source, epoch, self.kind == StreamKind::Pods, now);
+                self.service.fencing.forget(&writer.readiness_mut().forget_closed());
                 drop(writer);
                 tracing::info!(stream = self.kind.as_str(), source = &*source, epoch, "feed stream opened");
                 self.state = State::Named { source, epoch, snapshot: None };
