@@ -145,6 +145,38 @@ impl ObjectStore {
         }
     }
 
+    /// The object that is known, where it equals this one; else this one. What a resync sends mostly is known: comparing it
+    /// here, without the writer, leaves the writer a comparison of two pointers.
+    pub fn known_or(&self, object: Object) -> Object {
+        match self.stored(&object) {
+            Some(known) if known.object == object => known.object,
+            _ => object,
+        }
+    }
+
+    /// Notes who sent a known object again.
+    pub(super) fn renew(&self, object: &Object, origin: Origin) {
+        match object {
+            Object::Node(node) => {
+                if let Some(mut entry) = self.nodes.get_mut(&node.meta.name) {
+                    entry.origin = origin;
+                }
+            }
+            Object::Pod(pod) => {
+                if let Some(mut entry) = self.pods.get_mut(&pod.meta.uid) {
+                    entry.origin = origin;
+                }
+            }
+            other => {
+                let meta = other.meta();
+                let entry = self.others.get(&other.kind());
+                if let Some(mut entry) = entry.and_then(|m| m.get_mut(&(meta.namespace.clone(), meta.name.clone()))) {
+                    entry.origin = origin;
+                }
+            }
+        }
+    }
+
     /// Who wrote an object last; a pod is found by its uid.
     pub(super) fn origin(&self, object: &ObjectRef) -> Option<Origin> {
         match object.kind {
@@ -154,14 +186,6 @@ impl ObjectStore {
                 let map = self.others.get(&kind)?;
                 map.get(&(object.namespace.clone(), object.name.clone())).map(|e| e.origin.clone())
             }
-        }
-    }
-
-    pub(super) fn put(&self, object: Object, origin: Origin) {
-        match object {
-            Object::Node(node) => self.put_node(node, origin),
-            Object::Pod(pod) => self.put_pod(pod, origin),
-            other => self.put_other(other, origin),
         }
     }
 

@@ -169,7 +169,7 @@ impl Writer {
                 && is_older(&new.resource_version, &old.resource_version);
             if stale || prepared.object == known.object {
                 // It was sent, so the end of a snapshot must not take it. A resync mostly comes through here.
-                self.objects.put(known.object, origin);
+                self.objects.renew(&known.object, origin);
                 return if stale { Written::Stale } else { Written::Unchanged };
             }
         }

@@ -386,8 +386,8 @@ impl View {
         let resources = &self.resources;
         let is_free = |index: usize| resources.names().get(index).is_none_or(|name| name.is_empty());
         for chunk in &mut self.chunks {
-            if chunk.has_columns(&is_free) {
-                Arc::make_mut(chunk).drop_columns(&is_free);
+            if chunk.has_columns(is_free) {
+                Arc::make_mut(chunk).drop_columns(is_free);
             }
         }
     }

@@ -112,7 +112,7 @@ mod tests {
         let stream = || Arc::new(Fence::default());
         assert_eq!(fencing.claim(&source, Kind::Pod, 2, &stream()), Ok(()));
         assert_eq!(fencing.claim(&"t".into(), Kind::Pod, 2, &stream()), Ok(()));
-        fencing.forget(&[source.clone()]);
+        fencing.forget(std::slice::from_ref(&source));
         assert_eq!(fencing.claim(&source, Kind::Pod, 1, &stream()), Ok(()));
         assert_eq!(fencing.claim(&"t".into(), Kind::Pod, 1, &stream()), Err(2));
     }
