@@ -189,7 +189,25 @@ fn answers_come_one_a_line_and_errors_are_answers() {
 #[test]
 fn help_names_every_command() {
     let text = out(&berth(&["--help"]));
-    for command in ["serve", "schedule", "compare", "demo", "answer", "healthcheck"] {
+    for command in ["serve", "schedule", "compare", "demo", "bench", "answer", "healthcheck"] {
         assert!(text.contains(command), "{command} is not in:\n{text}");
     }
+    let text = out(&berth(&["bench", "--help"]));
+    assert!(text.contains("soak") && text.contains("resync"), "{text}");
+}
+
+#[test]
+fn a_bench_measures_judges_and_says_so_in_json() {
+    let small = ["--json", "--nodes", "20", "--pods"];
+    let soak = berth(&[&["bench", "soak", "--cluster-pods", "64"][..], &small, &["6400"]].concat());
+    let report: serde_json::Value = serde_json::from_slice(&soak.stdout).unwrap();
+    assert_eq!(report["marks"].as_array().map(Vec::len), Some(10), "{}", err(&soak));
+    // So little memory may well move by more than a tenth; that isn't this test's matter.
+    assert_eq!(code(&soak), Some(i32::from(report["holds"] != true)));
+    let resync = berth(&[&["bench", "resync", "--calls", "10"][..], &small, &["1500"]].concat());
+    let report: serde_json::Value = serde_json::from_slice(&resync.stdout).unwrap();
+    assert_eq!(report["situations"].as_array().map(Vec::len), Some(3), "{}", err(&resync));
+    assert_eq!(code(&resync), Some(i32::from(report["holds"] != true)));
+    let little = berth(&["bench", "soak", "--pods", "10", "--cluster-pods", "10"]);
+    assert_eq!(code(&little), Some(1), "{}", out(&little));
 }

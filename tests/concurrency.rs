@@ -7,7 +7,7 @@
 //! Callers keep the protocol: a pod is bound where it was reserved and while its reservation lives. One that is bound
 //! elsewhere is believed and may overload a node; that is another test's matter.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests; clippy.toml only covers test functions")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests; clippy.toml only covers test functions")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 //! nowhere, or differs.
 
 mod answer;
+mod bench;
 mod compare;
 mod demo;
 mod healthcheck;
@@ -28,6 +29,7 @@ enum Command {
     Serve(serve::Args),
     Schedule(schedule::Args),
     Demo(demo::Args),
+    Bench(bench::Args),
     Answer(answer::Args),
     Compare(compare::Args),
     Healthcheck(healthcheck::Args),
@@ -61,6 +63,7 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Answer(args) => answer::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Healthcheck(args) => healthcheck::run(&args),
