@@ -17,8 +17,11 @@ use crate::service::source::Source;
 
 /// Pods that come with one batch.
 const BATCH: u64 = 256;
-/// Pods of one ReplicaSet: they share the pod-template-hash that nobody else has.
+/// Pods of one owner: they share the pod-template-hash that nobody else has.
 const REPLICAS: u64 = 8;
+/// One owner in so many is a ReplicaSet, which brings the default spreading with it and so a selector to count; the others
+/// are Jobs, whose pods are the short-lived ones.
+const REPLICA_SET_EVERY: u64 = 4;
 /// Pods of one namespace.
 const NAMESPACE_PODS: u64 = 256;
 /// One pod in so many has a claim with a volume of its own, terms on its own labels, a resource that nobody else asks for and
@@ -300,10 +303,11 @@ impl Churn {
     }
 
     fn owner(&self, i: u64) -> String {
-        format!("{}-rs-{:08x}", self.name, i / REPLICAS)
+        format!("{}-owner-{:08x}", self.name, i / REPLICAS)
     }
 
     fn pod(&self, i: u64, on: Option<u64>) -> Value {
+        let (api_version, kind) = if is_of_replica_set(i) { ("apps/v1", "ReplicaSet") } else { ("batch/v1", "Job") };
         let (name, hash) = (format!("{}-pod-{i}", self.name), format!("{:08x}{}", i / REPLICAS, self.name));
         let mut spec = json!({ "containers": [{
             "name": "main", "image": format!("registry.example/app:{}", i % 100),
@@ -334,7 +338,7 @@ impl Churn {
                 "resourceVersion": if on.is_some() { "2" } else { "1" },
                 "labels": { "app": format!("app-{}", i % 500), "pod-template-hash": hash, "unique": name },
                 "ownerReferences": [{
-                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": self.owner(i), "uid": self.owner(i),
+                    "apiVersion": api_version, "kind": kind, "name": self.owner(i), "uid": self.owner(i),
                     "controller": true,
                 }],
             },
@@ -371,7 +375,7 @@ impl Churn {
                 "metadata": { "name": namespace, "uid": format!("uid-{namespace}"), "labels": { "unique": namespace } },
             }));
         }
-        if i.is_multiple_of(REPLICAS) {
+        if i.is_multiple_of(REPLICAS) && is_of_replica_set(i) {
             let hash = format!("{:08x}{}", i / REPLICAS, self.name);
             objects.push(json!({
                 "apiVersion": "apps/v1", "kind": "ReplicaSet",
@@ -416,7 +420,7 @@ impl Churn {
         if i.is_multiple_of(NAMESPACE_PODS) {
             delete("Namespace", String::new(), self.namespace(i));
         }
-        if i.is_multiple_of(REPLICAS) {
+        if i.is_multiple_of(REPLICAS) && is_of_replica_set(i) {
             delete("ReplicaSet", self.namespace(i), self.owner(i));
         }
         if i.is_multiple_of(CLAIM_EVERY) {
@@ -425,6 +429,10 @@ impl Churn {
         }
         gone
     }
+}
+
+fn is_of_replica_set(i: u64) -> bool {
+    (i / REPLICAS).is_multiple_of(REPLICA_SET_EVERY)
 }
 
 fn upsert(object: Value) -> Event {
