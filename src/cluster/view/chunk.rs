@@ -1,9 +1,11 @@
 //! The columns of 256 consecutive node ordinals.
 //!
 //! A chunk sits behind an `Arc` and is written through `Arc::make_mut`: in place while no fork holds it, else copied once.
-//! 256 keeps that copy at a few microseconds (some 30 KiB of numbers and 256 reference counts) while 5,000 nodes still
-//! need only 20 pointers for a fork.
+//! 256 keeps that copy at a few microseconds (some 30 KiB of numbers) while 5,000 nodes still need only 20 pointers for a
+//! fork. What isn't numbers lies in [`Cells`], a second level of sharing: to copy a chunk is to count up 16 references each
+//! instead of 256, which lie scattered over the heap, and to count them down again when the fork is dropped.
 
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use super::node_volumes::NodeVolumes;
@@ -17,14 +19,47 @@ pub const CHUNK: usize = 256;
 /// Pods on a node, sorted by uid: the same pods give the same list whatever the order in which they came.
 pub(in crate::cluster) type PodList = Arc<Vec<Arc<PodInfo>>>;
 
+/// Cells that are shared and copied together; the square root of a chunk.
+const BLOCK: usize = 16;
+
+/// One cell a node. Written through `IndexMut`, which copies the cell's block if a fork holds it.
+#[derive(Debug, Clone)]
+pub(in crate::cluster) struct Cells<T>([Arc<[T; BLOCK]>; CHUNK / BLOCK]);
+
+impl<T: Default> Default for Cells<T> {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Arc::new(std::array::from_fn(|_| T::default()))))
+    }
+}
+
+impl<T> Cells<T> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flat_map(|block| block.iter())
+    }
+}
+
+impl<T> Index<usize> for Cells<T> {
+    type Output = T;
+
+    fn index(&self, at: usize) -> &T {
+        &self.0[at / BLOCK][at % BLOCK]
+    }
+}
+
+impl<T: Clone> IndexMut<usize> for Cells<T> {
+    fn index_mut(&mut self, at: usize) -> &mut T {
+        &mut Arc::make_mut(&mut self.0[at / BLOCK])[at % BLOCK]
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(in crate::cluster) struct Chunk {
-    pub(super) nodes: Vec<Option<Arc<StaticNode>>>,
-    pub(super) pods: Vec<PodList>,
+    pub(super) nodes: Cells<Option<Arc<StaticNode>>>,
+    pub(super) pods: Cells<PodList>,
     /// Occupied host ports, sorted, one entry for each pod that holds one. None for the many nodes without any.
-    pub(super) ports: Vec<Option<Arc<Vec<HostPort>>>>,
+    pub(super) ports: Cells<Option<Arc<Vec<HostPort>>>>,
     /// Volumes in use. None for nodes without any CSI driver, attachment or pod volume.
-    pub(super) volumes: Vec<Option<Arc<NodeVolumes>>>,
+    pub(super) volumes: Cells<Option<Arc<NodeVolumes>>>,
     pub(super) allowed_pods: Vec<i64>,
     pub(super) non_zero_cpu: Vec<i64>,
     pub(super) non_zero_memory: Vec<i64>,
@@ -36,10 +71,10 @@ pub(in crate::cluster) struct Chunk {
 impl Default for Chunk {
     fn default() -> Self {
         Self {
-            nodes: vec![None; CHUNK],
-            pods: vec![PodList::default(); CHUNK],
-            ports: vec![None; CHUNK],
-            volumes: vec![None; CHUNK],
+            nodes: Cells::default(),
+            pods: Cells::default(),
+            ports: Cells::default(),
+            volumes: Cells::default(),
             allowed_pods: vec![0; CHUNK],
             non_zero_cpu: vec![0; CHUNK],
             non_zero_memory: vec![0; CHUNK],

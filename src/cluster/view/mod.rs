@@ -259,7 +259,9 @@ impl View {
         let list = Arc::make_mut(&mut chunk.pods[at]);
         let place = list.binary_search_by(|p| (*p.pod.meta.uid).cmp(uid)).ok()?;
         let pod = list.remove(place);
-        if let Some(ports) = &mut chunk.ports[at] {
+        if chunk.ports[at].is_some()
+            && let Some(ports) = &mut chunk.ports[at]
+        {
             let ports = Arc::make_mut(ports);
             for port in &pod.ports {
                 if let Ok(i) = ports.binary_search(port) {
