@@ -363,3 +363,48 @@ impl Drop for FeedSession {
         self.service.cluster.writer().readiness_mut().stream_closed(&source, pods);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Batch, Event};
+    use super::*;
+    use crate::service::source::Source;
+
+    fn nodes(count: usize) -> Vec<Event> {
+        let node = |i| json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": format!("n{i}"), "uid": format!("u{i}") } });
+        (0..count).map(|i| Event::Upsert(Source::from(node(i)))).collect()
+    }
+
+    fn send(session: &mut FeedSession, sequence: u64, control: Option<Control>, events: Vec<Event>) -> Ack {
+        session.apply(Batch { sequence, events, control }).unwrap()
+    }
+
+    #[test]
+    fn a_batch_is_one_revision_and_within_a_snapshot_one_for_each_slice() {
+        let service = Arc::new(Service::default());
+        let mut session = FeedSession::new(service.clone(), StreamKind::Nodes);
+        let hello = Control::Hello { source: "s".into(), epoch: 1, incarnation: String::new() };
+        let whole = send(&mut session, 1, Some(hello), nodes(3 * SNAPSHOT_SLICE));
+        assert_eq!((whole.applied, whole.revision), (3 * SNAPSHOT_SLICE as u64, 1));
+        let begin = Control::SnapshotBegin { kinds: Vec::new() };
+        let sliced = send(&mut session, 2, Some(begin), nodes(3 * SNAPSHOT_SLICE + 1));
+        assert_eq!((sliced.applied, sliced.revision), (3 * SNAPSHOT_SLICE as u64 + 1, 1 + 4));
+        // All of it was sent in the snapshot, also what was known before, so nothing of it goes.
+        let end = send(&mut session, 3, Some(Control::SnapshotEnd), Vec::new());
+        assert_eq!((end.removed, service.cluster.fork().node_count()), (0, 3 * SNAPSHOT_SLICE + 1));
+    }
+
+    #[test]
+    fn a_source_that_comes_under_ever_new_names_leaves_a_bounded_trace() {
+        let service = Arc::new(Service::default());
+        for i in 0..1_000 {
+            let mut session = FeedSession::new(service.clone(), StreamKind::Pods);
+            let hello = Control::Hello { source: format!("s{i}"), epoch: 1, incarnation: String::new() };
+            send(&mut session, 1, Some(hello), Vec::new());
+        }
+        let writer = service.cluster.writer();
+        assert!(writer.readiness().sources().len() < 200, "{}", writer.readiness().sources().len());
+    }
+}
