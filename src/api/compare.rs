@@ -32,11 +32,10 @@ pub(super) fn start(
     let replies = Replies::new(&request, queue, None);
     let requests = request.into_inner();
     tokio::spawn(async move {
-        if let Err(status) = run(service, requests, &answers, stop).await {
+        if let Err(status) = run(service, requests, &answers, turn, stop).await {
             // A client that has gone needs no answer.
             let _ = answers.send(Err(status)).await;
         }
-        drop(turn);
     });
     replies
 }
@@ -45,6 +44,7 @@ async fn run(
     service: Arc<Service>,
     mut requests: Streaming<pb::CompareRequest>,
     answers: &mpsc::Sender<Result<pb::CompareResponse, Status>>,
+    turn: OwnedSemaphorePermit,
     mut stop: Stop,
 ) -> Result<(), Status> {
     let mut truth = None;
@@ -68,15 +68,28 @@ async fn run(
         let comparison = compare(&truth, &service.cluster.snapshot());
         Ok(convert::answers(comparison, truth.remarks))
     });
-    let mut rest = compared.await?;
-    // Making a page takes some milliseconds.
-    while let (Some(answer), rest_of) = blocking::run(move || Ok((rest.next(), rest))).await? {
-        rest = rest_of;
+    let pages = compared.await?;
+    let mut turn = Some(turn);
+    let (mut page, mut pages) = next(pages).await?;
+    while let Some(answer) = page {
+        (page, pages) = next(pages).await?;
+        if page.is_none() {
+            // Whoever has read the last answer may ask again.
+            turn.take();
+        }
         if answers.send(Ok(answer)).await.is_err() {
             return Ok(());
         }
     }
     Ok(())
+}
+
+/// Making a page takes some milliseconds.
+async fn next<P>(mut pages: P) -> Result<(Option<pb::CompareResponse>, P), Status>
+where
+    P: Iterator<Item = pb::CompareResponse> + Send + 'static,
+{
+    blocking::run(move || Ok((pages.next(), pages))).await
 }
 
 fn add(truth: Option<Truth>, request: pb::CompareRequest, service: &Service) -> Result<Truth, ServiceError> {
