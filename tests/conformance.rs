@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// Families whose scenarios need something that isn't there yet, and what.
-const NOT_YET: &[(&str, &str)] =
-    &[("scheduling/nominated", "nominated pods"), ("scheduling/profile", "KubeSchedulerConfiguration")];
+const NOT_YET: &[(&str, &str)] = &[("scheduling/profile", "KubeSchedulerConfiguration")];
 
 /// Kinds of vectors of which nothing is answered yet.
 const NOT_YET_KINDS: &[&str] = &["eviction"];
@@ -70,6 +69,19 @@ fn scores(decision: &Value) -> BTreeMap<String, (Value, BTreeMap<String, i64>)> 
         .collect()
 }
 
+/// Node, victims with the highest priority first, and how many budgets their eviction breaks.
+fn candidates(decision: &Value) -> Vec<(String, Vec<String>, i64)> {
+    let list = decision["preemptCandidates"].as_array().into_iter().flatten();
+    let mut list: Vec<_> = list
+        .map(|c| {
+            let victims = c["victims"].as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect();
+            (c["node"].as_str().unwrap().to_owned(), victims, c["pdbViolations"].as_i64().unwrap_or_default())
+        })
+        .collect();
+    list.sort();
+    list
+}
+
 /// What differs between an expected decision and an answer.
 fn differences(expected: &Value, answer: &Value) -> Vec<String> {
     let mut found = Vec::new();
@@ -89,8 +101,18 @@ fn differences(expected: &Value, answer: &Value) -> Vec<String> {
         strings(expected.get("chosenFrom").unwrap_or(&expected["best"])).into_iter().collect();
     match answer.get("chosen").and_then(Value::as_str) {
         Some(node) if feasible && allowed.contains(node) => {}
-        None if !feasible => same("fitMessage", expected["fitMessage"].to_string(), answer["fitMessage"].to_string()),
+        None if !feasible => {
+            for field in ["fitMessage", "message", "preemptEligible", "preemptMessage"] {
+                same(field, expected[field].to_string(), answer[field].to_string());
+            }
+        }
         other => same("chosen", format!("one of {allowed:?}"), format!("{other:?}")),
+    }
+    same("preemptCandidates", format!("{:?}", candidates(expected)), format!("{:?}", candidates(answer)));
+    let preferred = strings(&expected["preemptChosen"]);
+    let chosen = answer["preemptChosen"].as_str().map(str::to_owned);
+    if chosen.as_ref().map_or(!preferred.is_empty(), |node| !preferred.contains(node)) {
+        same("preemptChosen", format!("one of {preferred:?}"), format!("{chosen:?}"));
     }
     found
 }

@@ -12,6 +12,7 @@
 pub mod counts;
 pub mod fresh_id;
 pub mod node_tally;
+mod nominations;
 pub mod pod_info;
 pub mod pod_life;
 pub mod pod_set;

@@ -4,12 +4,15 @@
 //! reader ever sees them disagree. All changes of one call to [`Writer::begin`]'s revision become visible together, since
 //! readers fork under the same lock. Every method's cost is that of the one object it names.
 
+mod nominate;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::counts::CountKey;
+use super::nominations::Recorded;
 use super::pod_info::PodInfo;
 use super::pod_life::PodState;
 use super::pod_volumes::VolumeBinding;
@@ -87,6 +90,7 @@ pub struct Writer {
     objects: Arc<ObjectStore>,
     view: View,
     reservations: Reservations,
+    nominations: Recorded,
     /// Pods and reservations whose node isn't known, by node name and uid, as they will stand on it.
     orphans: FxHashMap<Str, BTreeMap<Str, Arc<PodInfo>>>,
     /// The fed pods that the view doesn't hold by their own spec (see [`Snapshot`]).
@@ -109,6 +113,7 @@ impl Writer {
             view: View::default(),
             reservations: Reservations::default(),
             tally: ReservationTally::default(),
+            nominations: Recorded::default(),
             orphans: FxHashMap::default(),
             apart: imbl::HashMap::default(),
             readiness: Readiness::default(),
@@ -202,6 +207,10 @@ impl Writer {
             self.forget_pod(&previous);
         }
         let before = self.standing(&uid).cloned();
+        let nominated_before = self.objects.pod(&uid).map(|known| known.status.nominated_node.clone());
+        if nominated_before.unwrap_or_default() != pod.status.nominated_node {
+            self.nominations.forget(&uid);
+        }
         self.unbook(&uid);
         self.objects.put_pod(pod.clone(), origin);
         if pod.is_terminal() {
@@ -217,8 +226,9 @@ impl Writer {
         if self.reservations.of_pod(&uid).is_none() && self.view.pod(&uid).is_some() {
             self.apart.remove(&uid);
         } else {
-            self.apart.insert(uid, pod);
+            self.apart.insert(uid.clone(), pod);
         }
+        self.renominate(&uid);
     }
 
     /// Deletes an object; false when there is none, or when the reference names another uid than the one that is known.
@@ -263,7 +273,10 @@ impl Writer {
         self.unbook(uid);
         self.apart.remove(uid);
         self.tally.withdrawn += u64::from(self.reservations.remove(uid).is_some());
-        self.objects.take_pod(uid).is_some()
+        self.nominations.forget(uid);
+        let known = self.objects.take_pod(uid).is_some();
+        self.renominate(uid);
+        known
     }
 
     /// Puts a pod on its node, or among the orphans.
@@ -349,6 +362,8 @@ impl Writer {
         let reservation = Reservation { id, pod: info.clone(), created: now, expires, basis };
         self.reservations.insert(reservation.clone());
         self.book(info);
+        self.nominations.forget(&uid);
+        self.renominate(&uid);
         Ok(reservation)
     }
 
@@ -362,26 +377,36 @@ impl Writer {
     /// Gives the room of a reservation back; false when there is none of this id.
     pub fn release(&mut self, id: &str) -> bool {
         let Some(uid) = self.reservations.with_id(id).map(|r| r.pod.pod.meta.uid.clone()) else { return false };
-        self.unbook(&uid);
-        self.tally.released += u64::from(self.reservations.remove(&uid).is_some());
+        self.tally.released += u64::from(self.end_reservation(&uid));
         true
     }
 
-    /// Ends the reservations whose time is up; how many there were. None while the pod feed is stale: the pods may have been
-    /// bound, and nobody told us yet.
+    /// False if there is none.
+    fn end_reservation(&mut self, uid: &Str) -> bool {
+        self.unbook(uid);
+        let ended = self.reservations.remove(uid).is_some();
+        self.renominate(uid);
+        ended
+    }
+
+    /// Ends the reservations and nominations whose time is up; how many there were. None while the pod feed is stale: the
+    /// pods may have been bound, and nobody told us yet.
     pub fn expire(&mut self, now: Time) -> usize {
         if self.readiness.pod_feed_is_stale(now) {
             return 0;
         }
-        let ended = self.reservations.expired(now);
-        if !ended.is_empty() {
+        let (reserved, nominated) = (self.reservations.expired(now), self.nominations.expired(now));
+        if !reserved.is_empty() || !nominated.is_empty() {
             self.begin();
         }
-        for uid in &ended {
-            self.unbook(uid);
-            self.tally.expired += u64::from(self.reservations.remove(uid).is_some());
+        for uid in &reserved {
+            self.tally.expired += u64::from(self.end_reservation(uid));
         }
-        ended.len()
+        for uid in &nominated {
+            self.nominations.forget(uid);
+            self.renominate(uid);
+        }
+        reserved.len() + nominated.len()
     }
 
     // --- snapshots ---

@@ -256,3 +256,53 @@ fn every_reservation_that_began_is_live_or_has_ended_one_way() {
     assert_eq!((confirmed, released, expired, withdrawn), (1, 1, 2, 3));
     assert_eq!(writer.reservations().len(), 1);
 }
+
+fn waits_for(cluster: &Cluster) -> Option<String> {
+    cluster.fork().nominations().of(A).map(ToString::to_string)
+}
+
+#[test]
+fn a_fed_nomination_lives_until_the_pod_has_room_or_its_status_changes() {
+    let cluster = Cluster::default();
+    put(&cluster, node("n1").build());
+    put(&cluster, pod("a").nominated("n1").build());
+    assert_eq!(waits_for(&cluster).as_deref(), Some("n1"));
+    put(&cluster, pod("a").nominated("n2").build());
+    assert_eq!(waits_for(&cluster).as_deref(), Some("n2"), "though no such node is known yet");
+    let held = reserve(&cluster, pod("a").nominated("n2"), "n1").unwrap();
+    assert_eq!(waits_for(&cluster), None, "it has room");
+    cluster.writer().release(&held.id);
+    assert_eq!(waits_for(&cluster).as_deref(), Some("n2"), "and waits again without it");
+    put(&cluster, pod("a").nominated("n2").on("n1").build());
+    assert_eq!((waits_for(&cluster), cluster.fork().nominations().len()), (None, 0));
+}
+
+#[test]
+fn a_recorded_nomination_survives_updates_that_say_nothing_of_it() {
+    let cluster = Cluster::default();
+    put(&cluster, pod("a").build());
+    let recorded = Arc::new(pod("a").build());
+    assert!(cluster.writer().nominate(&recorded, "n1".into(), Time(100)));
+    put(&cluster, pod("a").label("new", "label").build());
+    assert_eq!(waits_for(&cluster).as_deref(), Some("n1"));
+    put(&cluster, pod("a").nominated("n2").build());
+    assert_eq!(waits_for(&cluster).as_deref(), Some("n2"), "the status changed, so it counts");
+    assert!(cluster.writer().clear_nomination(A));
+    put(&cluster, pod("a").nominated("n2").label("new", "label").build());
+    assert_eq!(waits_for(&cluster), None, "cleared, until the status changes");
+    put(&cluster, pod("a").build());
+    put(&cluster, pod("a").nominated("n2").build());
+    assert_eq!(waits_for(&cluster).as_deref(), Some("n2"));
+    delete(&cluster, Kind::Pod, "default", "a", "");
+    assert_eq!(waits_for(&cluster), None);
+}
+
+#[test]
+fn a_recorded_nomination_ends_with_its_time_also_of_a_pod_that_was_never_fed() {
+    let cluster = Cluster::default();
+    assert!(cluster.writer().nominate(&Arc::new(pod("a").build()), "n1".into(), Time(100)));
+    for (now, ended, node) in [(99, 0, Some("n1")), (100, 1, None)] {
+        assert_eq!(cluster.writer().expire(Time(now)), ended);
+        assert_eq!(waits_for(&cluster).as_deref(), node);
+    }
+}

@@ -1,35 +1,43 @@
 //! The filter phases: PreFilter once, then every node until its first refusal.
+//!
+//! A node with nominated pods of the incoming pod's priority or above is judged twice, with them and without them (spec
+//! section 6.5); a feasible nominated node of the pod's own is taken without looking at others (6.2).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::plugin::{Cycle, NodeFilter, PreFilter};
 use super::status::{Reason, Rejection};
 use super::{EngineError, check_cancelled};
-use crate::cluster::{NodeRow, Ordinal};
+use crate::cluster::{NodeRow, Ordinal, PodInfo, View};
 use crate::model::Str;
+
+pub(super) type Filters<'a> = Vec<Box<dyn NodeFilter + 'a>>;
 
 /// What the filters left.
 pub(super) struct Filtered<'v> {
     pub(super) nodes: usize,
     pub(super) evaluated: usize,
     pub(super) feasible: Vec<NodeRow<'v>>,
+    /// The pod's nominated node, if it is feasible.
+    pub(super) nominated: Option<NodeRow<'v>>,
     pub(super) rejected: Vec<(Ordinal, Rejection)>,
     pub(super) pre_filter: Option<Rejection>,
     pub(super) absent: Option<Rejection>,
     /// What judged the nodes, for questions about the chosen one.
-    pub(super) filters: Vec<Box<dyn NodeFilter + 'v>>,
+    pub(super) filters: Filters<'v>,
 }
 
 /// The outcome of PreFilter.
-struct Prepared<'a> {
-    filters: Vec<Box<dyn NodeFilter + 'a>>,
-    rejection: Option<Rejection>,
+pub(super) struct Prepared<'a> {
+    pub(super) filters: Filters<'a>,
+    pub(super) rejection: Option<Rejection>,
     /// The names that all narrowing plugins agree on, and those plugins.
     only: Option<(BTreeSet<Str>, Vec<&'static str>)>,
 }
 
-fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError> {
+pub(super) fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError> {
     let mut prepared = Prepared { filters: Vec::new(), rejection: None, only: None };
     for plugin in cycle.profile.filters() {
         let Some(filter) = plugin.filter() else { continue };
@@ -67,6 +75,81 @@ fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError> {
     Ok(prepared)
 }
 
+/// Judges the nodes of a view that can change: the incoming pod's filters, and a fork in which pods come and go.
+pub(super) struct Judge<'c, 'a> {
+    cycle: &'c Cycle<'a>,
+    /// Made when the first pod comes or goes.
+    fork: Option<View>,
+}
+
+impl<'c, 'a> Judge<'c, 'a> {
+    pub(super) fn new(cycle: &'c Cycle<'a>) -> Self {
+        Self { cycle, fork: None }
+    }
+
+    pub(super) fn node(&self, ordinal: Ordinal) -> Option<NodeRow<'_>> {
+        self.fork.as_ref().unwrap_or(self.cycle.view).node(ordinal)
+    }
+
+    pub(super) fn add(&mut self, filters: &mut Filters<'_>, pod: &Arc<PodInfo>) {
+        let fork = self.fork.get_or_insert_with(|| self.cycle.view.clone());
+        if fork.add_pod(pod.clone())
+            && let Some(row) = fork.node_named(&pod.node)
+        {
+            filters.iter_mut().for_each(|filter| filter.pod_added(&row, pod));
+        }
+    }
+
+    pub(super) fn remove(&mut self, filters: &mut Filters<'_>, pod: &Arc<PodInfo>) {
+        let fork = self.fork.get_or_insert_with(|| self.cycle.view.clone());
+        if fork.remove_pod(&pod.pod.meta.uid).is_some()
+            && let Some(row) = fork.node_named(&pod.node)
+        {
+            filters.iter_mut().for_each(|filter| filter.pod_removed(&row, pod));
+        }
+    }
+
+    /// Whether the incoming pod passes on a node as it now is, and also with the pods that are nominated there.
+    pub(super) fn check(&mut self, filters: &mut Filters<'_>, ordinal: Ordinal) -> Result<(), Rejection> {
+        let Some(row) = self.node(ordinal) else { return Ok(()) };
+        let nominated = nominated_before(self.cycle, &row);
+        if !nominated.is_empty() {
+            nominated.iter().for_each(|pod| self.add(filters, pod));
+            let with_them = self.check_as_it_is(filters, ordinal);
+            nominated.iter().rev().for_each(|pod| self.remove(filters, pod));
+            with_them?;
+        }
+        self.check_as_it_is(filters, ordinal)
+    }
+
+    fn check_as_it_is(&self, filters: &Filters<'_>, ordinal: Ordinal) -> Result<(), Rejection> {
+        let Some(row) = self.node(ordinal) else { return Ok(()) };
+        filters.iter().try_for_each(|filter| filter.check(&row))
+    }
+}
+
+/// The pods nominated to a node that the incoming pod must leave room for: all but those of lower priority and itself.
+fn nominated_before(cycle: &Cycle<'_>, node: &NodeRow<'_>) -> Vec<Arc<PodInfo>> {
+    let incoming = cycle.pod.pod;
+    let others = cycle.view.nominations().on(node.name()).iter();
+    let comes_first = |p: &&Arc<PodInfo>| {
+        p.pod.priority() >= incoming.priority()
+            && p.pod.meta.uid != incoming.meta.uid
+            && cycle.view.pod(&p.pod.meta.uid).is_none()
+    };
+    others.filter(comes_first).cloned().collect()
+}
+
+/// The node that is nominated for the incoming pod: by its status, else in the view.
+pub(super) fn nominated_node<'a>(cycle: &Cycle<'a>) -> Option<NodeRow<'a>> {
+    let of_status = &cycle.pod.pod.status.nominated_node;
+    let name = match of_status.is_empty() {
+        true => cycle.view.nominations().of(&cycle.pod.pod.meta.uid)?,
+        false => of_status,
+    };
+    cycle.view.node_named(name)
+}
+
 /// Filters the nodes. Refusals are worked out if `explain` says so or if no node passes; a placed pod's caller asks for
 /// none, and making thousands of them would cost more than the filters themselves.
 pub(super) fn run<'a>(
@@ -76,46 +159,64 @@ pub(super) fn run<'a>(
     cancel: &AtomicBool,
 ) -> Result<Filtered<'a>, EngineError> {
     let nodes = candidates.map_or(cycle.view.node_count(), <[Ordinal]>::len);
-    let prepared = prepare(cycle)?;
+    let Prepared { mut filters, rejection, only } = prepare(cycle)?;
     let mut filtered = Filtered {
         nodes,
         evaluated: 0,
         feasible: Vec::new(),
+        nominated: None,
         rejected: Vec::new(),
-        pre_filter: prepared.rejection.clone(),
+        pre_filter: rejection,
         absent: None,
         filters: Vec::new(),
     };
     if filtered.pre_filter.is_some() {
         return Ok(filtered);
     }
+    let mut judge = Judge::new(cycle);
+    let no_nominations = cycle.view.nominations().is_empty();
+    if let Some(node) = nominated_node(cycle)
+        && candidates.is_none_or(|list| list.contains(&node.ordinal()))
+        && judge.check(&mut filters, node.ordinal()).is_ok()
+    {
+        filtered.nominated = Some(node);
+        if !explain {
+            filtered.evaluated = 1;
+            filtered.feasible.push(node);
+            filtered.filters = filters;
+            return Ok(filtered);
+        }
+    }
     if !explain {
-        filtered.evaluated = visit(cycle, &prepared, candidates, cancel, |node| {
-            if prepared.filters.iter().all(|filter| filter.passes(&node)) {
+        filtered.evaluated = visit(cycle, only.as_ref(), candidates, cancel, |node| {
+            let passes = match no_nominations || nominated_before(cycle, &node).is_empty() {
+                true => filters.iter().all(|filter| filter.passes(&node)),
+                false => judge.check(&mut filters, node.ordinal()).is_ok(),
+            };
+            if passes {
                 filtered.feasible.push(node);
             }
         })?;
     }
     if filtered.feasible.is_empty() {
-        filtered.evaluated = visit(cycle, &prepared, candidates, cancel, |node| {
-            match prepared.filters.iter().try_for_each(|filter| filter.check(&node)) {
+        filtered.evaluated =
+            visit(cycle, only.as_ref(), candidates, cancel, |node| match judge.check(&mut filters, node.ordinal()) {
                 Ok(()) => filtered.feasible.push(node),
                 Err(rejection) => filtered.rejected.push((node.ordinal(), rejection)),
-            }
-        })?;
+            })?;
     }
-    if let Some((_, plugins)) = &prepared.only {
+    if let Some((_, plugins)) = only {
         let narrowing = plugins.first().copied().unwrap_or_default();
-        filtered.absent = Some(Rejection::unresolvable(narrowing, Reason::NotAmongNodesOf(plugins.clone())));
+        filtered.absent = Some(Rejection::unresolvable(narrowing, Reason::NotAmongNodesOf(plugins)));
     }
-    filtered.filters = prepared.filters;
+    filtered.filters = filters;
     Ok(filtered)
 }
 
 /// Shows every node that comes into question to `judge`; how many there were.
 fn visit<'a>(
     cycle: &Cycle<'a>,
-    prepared: &Prepared<'a>,
+    only: Option<&(BTreeSet<Str>, Vec<&'static str>)>,
     candidates: Option<&[Ordinal]>,
     cancel: &AtomicBool,
     mut judge: impl FnMut(NodeRow<'a>),
@@ -127,7 +228,7 @@ fn visit<'a>(
         judge(node);
         Ok(())
     };
-    match (&prepared.only, candidates) {
+    match (only, candidates) {
         (None, None) => cycle.view.nodes().try_for_each(&mut each)?,
         (None, Some(list)) => list.iter().filter_map(|o| cycle.view.node(*o)).try_for_each(&mut each)?,
         (Some((names, _)), _) => {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::decision::{Decision, Outcome};
+use super::status::Rejection;
+use crate::cluster::Ordinal;
 
 /// `0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s).`; None for a placed pod.
 pub fn fit_message(decision: &Decision) -> Option<String> {
@@ -22,14 +24,19 @@ fn tail(decision: &Decision) -> String {
     if let Some(rejection) = &decision.pre_filter {
         return format!(" {}.", rejection.message());
     }
+    histogram(&decision.rejected, decision.nodes, decision.absent.as_ref())
+}
+
+/// How many nodes were refused for which reason, in upstream's form; `absent` is what goes for nodes that aren't listed.
+pub(super) fn histogram(rejected: &[(Ordinal, Rejection)], nodes: usize, absent: Option<&Rejection>) -> String {
     let mut histogram: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, rejection) in &decision.rejected {
+    for (_, rejection) in rejected {
         for reason in &rejection.reasons {
             *histogram.entry(reason.to_string()).or_default() += 1;
         }
     }
-    let unseen = decision.nodes.saturating_sub(decision.rejected.len());
-    if let (Some(absent), 1..) = (&decision.absent, unseen) {
+    let unseen = nodes.saturating_sub(rejected.len());
+    if let (Some(absent), 1..) = (absent, unseen) {
         for reason in &absent.reasons {
             *histogram.entry(reason.to_string()).or_default() += unseen;
         }

@@ -12,6 +12,7 @@ pub mod fixes;
 pub mod message;
 pub mod plugin;
 pub mod plugins;
+pub mod preemption;
 pub mod profile;
 pub mod registry;
 pub mod select;
@@ -27,6 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use decision::{Decision, Detail, Outcome, Scores};
 pub use fixes::Fix;
 pub use plugin::{Cycle, IncomingPod};
+pub use preemption::{Preemption, preempt};
 pub use profile::Profile;
 pub use status::{Code, Reason, Rejection};
 
@@ -41,6 +43,8 @@ pub enum EngineError {
     InvalidScore { plugin: &'static str, score: i64 },
     #[error("running PreFilter plugin {plugin:?}: {error}")]
     PreFilter { plugin: &'static str, error: String },
+    #[error("expected at least one victim pod on node {node:?}")]
+    NoVictim { node: String },
 }
 
 /// How many nodes are evaluated between two looks at the cancel flag.

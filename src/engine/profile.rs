@@ -20,7 +20,16 @@ pub struct Profile {
     name: Str,
     seed: u64,
     plugins: Vec<Entry>,
+    post_filters: Vec<PostFilter>,
     fixes: BTreeSet<Fix>,
+}
+
+/// What runs after a pod was refused everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PostFilter {
+    /// Looks for resource claims to deallocate. Berth decides on no pod that has any, so what is left of it is its text.
+    DynamicResources,
+    DefaultPreemption,
 }
 
 #[derive(Debug, Clone)]
@@ -41,7 +50,8 @@ impl Profile {
     /// Plugins in the order in which they run, each with its score weight.
     pub fn new(name: Str, seed: u64, plugins: Vec<(Arc<dyn Plugin>, i64)>) -> Self {
         let plugins = plugins.into_iter().map(|(plugin, weight)| Entry { plugin, weight }).collect();
-        Self { name, seed, plugins, fixes: BTreeSet::new() }
+        let post_filters = vec![PostFilter::DynamicResources, PostFilter::DefaultPreemption];
+        Self { name, seed, plugins, post_filters, fixes: BTreeSet::new() }
     }
 
     /// The `schedulerName` it answers to.
@@ -58,6 +68,25 @@ impl Profile {
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
+    }
+
+    /// What runs after a refusal, in place of the default profile's.
+    #[must_use]
+    pub fn with_post_filters(mut self, post_filters: Vec<PostFilter>) -> Self {
+        self.post_filters = post_filters;
+        self
+    }
+
+    /// Whether a refused pod may ask others to leave.
+    pub fn preempts(&self) -> bool {
+        self.post_filters.contains(&PostFilter::DefaultPreemption)
+    }
+
+    /// Whether upstream looks for claims to deallocate before it thinks of preemption, which shows in texts.
+    pub(super) fn asks_for_claims_first(&self) -> bool {
+        let at = |wanted| self.post_filters.iter().position(|p| *p == wanted);
+        let claims = at(PostFilter::DynamicResources);
+        claims.is_some() && at(PostFilter::DefaultPreemption).is_none_or(|preemption| claims < Some(preemption))
     }
 
     /// Switches a deliberate difference from upstream on.

@@ -23,7 +23,14 @@ pub(super) fn select<'a>(
         1 if detail == Detail::Choice => None,
         _ => Some(score(cycle, &feasible, cancel)?),
     };
-    let chosen = choose(cycle.profile.seed(), &feasible, scores.as_ref());
+    let chosen = match filtered.nominated {
+        // Taken unseen, as upstream: the others were not compared with it.
+        Some(node) => {
+            let at = feasible.iter().position(|row| row.ordinal() == node.ordinal());
+            Some((node, at.zip(scores.as_ref()).map_or(0, |(i, s)| s.totals[i])))
+        }
+        None => choose(cycle.profile.seed(), &feasible, scores.as_ref()),
+    };
     let bindings = chosen.iter().flat_map(|(row, _)| filtered.filters.iter().flat_map(|f| f.bindings(row))).collect();
     let outcome = match chosen {
         None => Outcome::Unschedulable,

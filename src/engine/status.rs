@@ -91,6 +91,9 @@ pub enum Reason {
     SchedulingGates(Vec<Str>),
     /// PreFilter left no node, or not this one: the plugins that narrowed the list, sorted.
     NotAmongNodesOf(Vec<&'static str>),
+    /// No pod on the node has a lower priority.
+    NoPreemptionVictims,
+    PreemptionNotHelpful,
     /// As [`Self::NotAmongNodesOf`], where the plugins' nodes have nothing in common.
     NoNodeOf(Vec<&'static str>),
 }
@@ -134,6 +137,8 @@ impl fmt::Display for Reason {
                 f.write_str("node(s) didn't satisfy existing pods anti-affinity rules")
             }
             Self::SchedulingGates(gates) => write!(f, "waiting for scheduling gates: [{}]", gates.join(" ")),
+            Self::NoPreemptionVictims => f.write_str("No preemption victims found for incoming pod"),
+            Self::PreemptionNotHelpful => f.write_str("Preemption is not helpful for scheduling"),
             Self::NotAmongNodesOf(plugins) => {
                 write!(f, "node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "))
             }

@@ -13,7 +13,7 @@ use crate::cluster::store::Origin;
 use crate::cluster::writer::Prepared;
 use crate::cluster::{Ordinal, View};
 use crate::engine::fixes::Fix;
-use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Profile, Rejection, message};
+use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Preemption, Profile, Rejection, message};
 use crate::manifest::{self, Item};
 use crate::model::{Kind, Object, Pod, Time};
 
@@ -101,9 +101,6 @@ fn feed(service: &Service, scenario: &Value) -> Result<Vec<Arc<Pod>>, AnswerErro
     };
     list("objects", false)?;
     list("pending", true)?;
-    if pending.iter().any(|pod| !pod.status.nominated_node.is_empty()) {
-        return Err(AnswerError::Unsupported("a nominated node (status.nominatedNodeName)".to_owned()));
-    }
     if service.cluster.objects().count(Kind::Node) == 0 && pending.is_empty() {
         return Err(AnswerError::Malformed("neither objects nor pending pods".to_owned()));
     }
@@ -130,8 +127,33 @@ fn decide(view: &View, pod: &Pod, profile: &Profile) -> Result<Value, AnswerErro
     }
     if let Some(text) = message::fit_message(&decision) {
         answer["fitMessage"] = json!(text);
+        answer["message"] = json!(text);
+    }
+    if decision.outcome == Outcome::Unschedulable {
+        let preemption = engine::preempt(view, &IncomingPod::new(pod), profile, &decision, &AtomicBool::new(false))
+            .map_err(|e| AnswerError::Engine(e.to_string()))?;
+        add_preemption(&mut answer, &preemption);
+        if let (Some(tail), Some(text)) = (preemption.tail(profile, &decision), answer["fitMessage"].as_str()) {
+            answer["message"] = json!(format!("{text} {tail}"));
+        }
     }
     Ok(answer)
+}
+
+fn add_preemption(answer: &mut Value, preemption: &Preemption) {
+    answer["preemptEligible"] = json!(!matches!(preemption, Preemption::NotEligible(_)));
+    match preemption {
+        Preemption::NotTried | Preemption::NoCandidate { .. } => {}
+        Preemption::NotEligible(why) => answer["preemptMessage"] = json!(why.to_string()),
+        Preemption::Proposal(proposal) => {
+            let candidates = proposal.candidates.iter().map(|candidate| {
+                let victims: Vec<String> = candidate.victims.iter().map(|victim| victim.pod.pod.meta.key()).collect();
+                json!({ "node": &*candidate.node, "victims": victims, "pdbViolations": candidate.budgets_broken() })
+            });
+            answer["preemptCandidates"] = candidates.collect();
+            answer["preemptChosen"] = json!(proposal.chosen().map(|candidate| &*candidate.node));
+        }
+    }
 }
 
 fn name(view: &View, ordinal: Ordinal) -> String {

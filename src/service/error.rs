@@ -47,7 +47,9 @@ impl From<EngineError> for ServiceError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Cancelled(_) => Self::Cancelled,
-            EngineError::InvalidScore { .. } | EngineError::PreFilter { .. } => Self::Internal(error.to_string()),
+            EngineError::InvalidScore { .. } | EngineError::PreFilter { .. } | EngineError::NoVictim { .. } => {
+                Self::Internal(error.to_string())
+            }
         }
     }
 }

@@ -65,6 +65,11 @@ impl View {
         };
         compare_maps("pods of namespace", &namespaces(self), &namespaces(other), &mut found);
         self.compare_objects(other, &mut found);
+        let nominated = |view: &View| -> BTreeMap<Str, PodInfo> {
+            let pods = view.nominations.iter();
+            pods.map(|info| (info.pod.meta.uid.clone(), PodInfo::clone(info))).collect()
+        };
+        compare_maps("nomination of", &nominated(self), &nominated(other), &mut found);
         let claims = |view: &View| view.volumes.claims_by_node_name(&|ordinal| view.name_of(ordinal));
         compare_maps("claim", &claims(self), &claims(other), &mut found);
         for what in self.volumes.differing_indexes(&other.volumes) {

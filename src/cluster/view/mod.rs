@@ -14,6 +14,7 @@ mod equality;
 mod images;
 mod node_row;
 mod node_volumes;
+mod nominations;
 mod objects;
 mod resource_table;
 mod static_node;
@@ -30,6 +31,7 @@ pub use chunk::CHUNK;
 pub use images::ImageTable;
 pub use node_row::NodeRow;
 pub use node_volumes::{DriverVolumes, NodeVolumes};
+pub use nominations::Nominations;
 pub use objects::ObjectTable;
 pub use resource_table::{ResourceId, ResourceTable};
 pub use static_node::{StaticNode, name_hash};
@@ -82,6 +84,7 @@ pub struct View {
     pod_nodes: HashMap<Str, Ordinal>,
     /// How many pods of a namespace are on which nodes.
     namespaces: HashMap<Str, NodeTally>,
+    nominations: Nominations,
     log: ChangeLog,
 }
 
@@ -161,6 +164,11 @@ impl View {
     /// The affinity terms of the pods that take room.
     pub fn terms(&self) -> &TermIndex {
         &self.terms
+    }
+
+    /// Pods that wait for a node that was chosen for them.
+    pub fn nominations(&self) -> &Nominations {
+        &self.nominations
     }
 
     /// The ordinals of nodes that changed after a revision; [`Changes::TooOld`] when the log no longer reaches back.
@@ -274,6 +282,26 @@ impl View {
         }
         self.book(&pod, ordinal, -1);
         Some(pod)
+    }
+
+    /// Lets a pod wait for a node, in place of one that it waited for before.
+    pub fn nominate(&mut self, pod: Arc<PodInfo>) {
+        self.withdraw_nomination(&pod.pod.meta.uid.clone());
+        self.log_node(&pod.node.clone());
+        self.nominations.insert(pod);
+    }
+
+    /// Lets a pod wait for no node any more; false when it didn't.
+    pub fn withdraw_nomination(&mut self, uid: &str) -> bool {
+        let Some(pod) = self.nominations.remove(uid) else { return false };
+        self.log_node(&pod.node);
+        true
+    }
+
+    fn log_node(&mut self, name: &str) {
+        if let Some(ordinal) = self.ordinal(name) {
+            self.log.push(self.revision, ordinal);
+        }
     }
 
     pub fn set_object(&mut self, object: Object) {

@@ -136,8 +136,9 @@ pub(super) fn random_spec(dice: &mut Dice, kind: &str, name: &str) -> Value {
                 spec["volumes"] =
                     json!([{ "name": "v", "persistentVolumeClaim": { "claimName": format!("c{}", dice.below(3)) } }]);
             }
+            let nominated = if dice.one_in(4) { format!("n{}", dice.below(NODES + 1)) } else { String::new() };
             let phase = if dice.one_in(8) { "Succeeded" } else { "Running" };
-            json!({ "metadata": { "labels": { "app": app } }, "spec": spec, "status": { "phase": phase } })
+            json!({ "metadata": { "labels": { "app": app } }, "spec": spec, "status": { "phase": phase, "nominatedNodeName": nominated } })
         }
         "Namespace" => json!({ "metadata": { "labels": { "team": app } } }),
         "Service" => json!({ "spec": { "selector": { "app": app } } }),
@@ -467,5 +468,9 @@ pub(super) fn reserve_again(from: &Writer, to: &mut Writer) {
         };
         let known = to.view().ordinal(r.node()).is_some();
         assert_eq!(to.reserve(ask).is_ok(), known, "{r:?}");
+        if !known {
+            // Reserved, if only for a node that is gone, a pod waits for no other.
+            to.clear_nomination(&r.pod.pod.meta.uid);
+        }
     }
 }
