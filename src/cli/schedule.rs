@@ -176,8 +176,47 @@ fn page(decided: &[Decided]) -> String {
         if !response.reasons.is_empty() {
             page.push_str(&format!("\n\n{}", reasons_table(response)));
         }
+        if let Some(preemption) = &response.preemption {
+            page.push_str(&format!("\n\n{}", preemption_text(preemption)));
+        }
     }
     page
+}
+
+/// Who would have to leave, or why that doesn't help.
+fn preemption_text(preemption: &pb::Preemption) -> String {
+    let Some(proposal) = &preemption.proposal else { return preemption.message.clone() };
+    let name = |victim: &pb::Victim| {
+        let pod = victim.pod.clone().unwrap_or_default();
+        let budget = if victim.violates_pdb { ", breaks a PodDisruptionBudget" } else { "" };
+        format!("{}/{} (priority {}{budget})", pod.namespace, pod.name, victim.priority)
+    };
+    let victims: Vec<String> = proposal.victims.iter().map(name).collect();
+    let candidates = preemption.candidate_count;
+    let of = if candidates > 1 { format!(", the best of {candidates} nodes") } else { String::new() };
+    format!("It would fit on {}{of}, without {}. Nothing was evicted.", proposal.node, victims.join(", "))
+}
+
+/// The same for programs.
+fn preemption_value(preemption: &pb::Preemption) -> Value {
+    let victim = |victim: &pb::Victim| {
+        let pod = victim.pod.clone().unwrap_or_default();
+        json!({
+            "pod": format!("{}/{}", pod.namespace, pod.name),
+            "priority": victim.priority,
+            "violatesPdb": victim.violates_pdb,
+        })
+    };
+    let proposal = preemption.proposal.as_ref().map(|candidate| {
+        let victims: Vec<Value> = candidate.victims.iter().map(victim).collect();
+        json!({ "node": candidate.node, "victims": victims, "pdbViolations": candidate.pdb_violations })
+    });
+    json!({
+        "status": preemption.status().as_str_name().trim_start_matches("PREEMPTION_STATUS_"),
+        "message": preemption.message,
+        "proposal": proposal,
+        "candidateCount": preemption.candidate_count,
+    })
 }
 
 /// The reasons of a refusal with their numbers, as a table for people.
@@ -268,6 +307,9 @@ fn value(decided: &[Decided]) -> Value {
                 "feasibleNodes": r.feasible_nodes,
                 "profile": r.profile,
             });
+            if let Some(preemption) = &r.preemption {
+                decision["preemption"] = preemption_value(preemption);
+            }
             if let Some(fields) = decision.as_object_mut() {
                 fields.retain(|_, v| v.as_str() != Some("") && v.as_array().is_none_or(|list| !list.is_empty()));
             }

@@ -1,12 +1,17 @@
 //! Where should this pod run: decide, and hold the room.
 
+mod preempt;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+pub use preempt::{DEFAULT_NOMINATION_SECS, PreemptionAnswer};
+
+use self::preempt::Refused;
 use super::explain::{DetailLevel, Explanation, explain};
 use super::recent::RecentDecision;
-use super::{Service, ServiceError, ViewInfo};
+use super::{FieldError, Service, ServiceError, ViewInfo};
 use crate::cluster::readiness::Ready;
 use crate::cluster::reservation::{Basis, Reservation};
 use crate::cluster::writer::Reserve;
@@ -44,6 +49,10 @@ pub struct Request {
     /// Empty: any.
     pub incarnation: String,
     pub detail: DetailLevel,
+    /// Record the node that preemption proposes, so that the next decisions leave its room.
+    pub nominate: bool,
+    /// How long, in microseconds; None: [`DEFAULT_NOMINATION_SECS`].
+    pub nomination_ttl_micros: Option<i64>,
 }
 
 impl Request {
@@ -58,6 +67,8 @@ impl Request {
             min_revision: None,
             incarnation: String::new(),
             detail: DetailLevel::default(),
+            nominate: false,
+            nomination_ttl_micros: None,
         }
     }
 }
@@ -74,6 +85,8 @@ pub struct Answer {
     pub fit_message: String,
     /// The whole text of upstream's event.
     pub message: String,
+    /// What preemption can do for a pod that fits nowhere.
+    pub preemption: Option<PreemptionAnswer>,
     /// As much of the way as was asked for.
     pub explanation: Explanation,
     pub nodes_evaluated: usize,
@@ -81,6 +94,8 @@ pub struct Answer {
     pub profile: Str,
     pub view: ViewInfo,
     pub warnings: Vec<Warning>,
+    /// How much was asked for.
+    pub detail: DetailLevel,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,7 +225,20 @@ impl Service {
         let Request { mut pod, mut warnings, dry_run, .. } = request;
         manifest::apply_classes(&mut pod, &self.cluster, &mut warnings);
         let ttl = request.ttl_micros.unwrap_or(DEFAULT_TTL_SECS * 1_000_000);
-        check_ttl(ttl).map_err(|message| ServiceError::invalid("reservation_ttl", message))?;
+        let nomination_ttl = request.nomination_ttl_micros.unwrap_or(DEFAULT_NOMINATION_SECS * 1_000_000);
+        let mut wrong = Vec::new();
+        for (path, micros) in [("reservation_ttl", ttl), ("nomination_ttl", nomination_ttl)] {
+            if let Err(message) = check_ttl(micros) {
+                wrong.push(FieldError { path: path.to_owned(), message });
+            }
+        }
+        if request.nominate && dry_run {
+            let message = "a dry run records nothing; leave one of both out".to_owned();
+            wrong.push(FieldError { path: "nominate".to_owned(), message });
+        }
+        if !wrong.is_empty() {
+            return Err(ServiceError::Invalid(wrong));
+        }
         let pod = Arc::new(pod);
 
         let mut writer = self.cluster.writer();
@@ -244,10 +272,20 @@ impl Service {
             fork.remove_pod(&work.pod.meta.uid);
             let decision = work.decide(&fork, None)?;
             let explanation = work.explain(&fork, &decision);
-            return Ok(work.answer(&decision, explanation, info, None, None));
+            let mut answer = work.answer(&decision, explanation, info, None, None);
+            work.add_preemption(&mut answer, &Refused { decision, view: fork })?;
+            return Ok(answer);
         }
         let now = self.now();
-        work.reserve(&mut writer, now, Time(now.0.saturating_add(ttl)))
+        let (mut answer, refused) = work.reserve(&mut writer, now, Time(now.0.saturating_add(ttl)))?;
+        drop(writer);
+        if let Some(refused) = refused {
+            work.add_preemption(&mut answer, &refused)?;
+            if let (true, Some(preemption)) = (request.nominate, &mut answer.preemption) {
+                preemption.nominate(self, &work.pod, Time(self.now().0.saturating_add(nomination_ttl)));
+            }
+        }
+        Ok(answer)
     }
 
     /// Whether the request's idea of the cache agrees with it, and the cache with the cluster.
@@ -317,8 +355,26 @@ impl Work<'_> {
         self.candidates.iter().map(find).collect()
     }
 
+    /// What preemption can do, if the pod was refused.
+    fn add_preemption(&self, answer: &mut Answer, refused: &Refused) -> Result<(), ServiceError> {
+        if refused.decision.outcome == Outcome::Unschedulable {
+            let preemption = preempt::preempt(self.service, refused, &self.pod, &self.profile, self.cancel)?;
+            if let Some(tail) = &preemption.tail {
+                answer.message = format!("{} {tail}", answer.fit_message);
+            }
+            answer.preemption = Some(preemption);
+        }
+        Ok(())
+    }
+
     /// Decides with the writer held and takes the room; an earlier reservation of the pod is kept while it still passes.
-    fn reserve(&mut self, writer: &mut Writer, now: Time, expires: Time) -> Result<Answer, ServiceError> {
+    /// Of a refusal the view that it was made on comes back too.
+    fn reserve(
+        &mut self,
+        writer: &mut Writer,
+        now: Time,
+        expires: Time,
+    ) -> Result<(Answer, Option<Refused>), ServiceError> {
         let before = writer.reservations().of_pod(&self.pod.meta.uid).cloned();
         let mut view_without_own;
         let view = match &before {
@@ -351,7 +407,7 @@ impl Work<'_> {
                     Some(writer.reserve(ask).map_err(|e| ServiceError::Internal(e.to_string()))?)
                 };
                 let info = self.service.view_info(writer);
-                return Ok(self.answer(&again, explanation, info, renewed.as_ref(), None));
+                return Ok((self.answer(&again, explanation, info, renewed.as_ref(), None), None));
             }
         }
         let decision = self.decide(view, None)?;
@@ -381,7 +437,10 @@ impl Work<'_> {
             }
         };
         let info = self.service.view_info(writer);
-        Ok(self.answer(&decision, explanation, info, reservation.as_ref(), before.map(|b| b.node().clone())))
+        let previous = before.map(|b| b.node().clone());
+        let answer = self.answer(&decision, explanation, info, reservation.as_ref(), previous);
+        let refused = decision.outcome == Outcome::Unschedulable;
+        Ok((answer, refused.then(|| Refused { decision, view: writer.view().clone() })))
     }
 
     fn asks_the_same(&self, earlier: &Reservation) -> bool {
@@ -428,12 +487,14 @@ impl Work<'_> {
             previous_node,
             fit_message,
             message,
+            preemption: None,
             explanation,
             nodes_evaluated: decision.evaluated,
             feasible_nodes: decision.feasible.len(),
             profile: self.profile.name().clone(),
             view: info,
             warnings: self.warnings.clone(),
+            detail: self.detail,
         }
     }
 
@@ -445,12 +506,14 @@ impl Work<'_> {
             previous_node: None,
             fit_message: String::new(),
             message: String::new(),
+            preemption: None,
             explanation: Explanation::default(),
             nodes_evaluated: 0,
             feasible_nodes: 0,
             profile: self.profile.name().clone(),
             view: info,
             warnings: self.warnings.clone(),
+            detail: self.detail,
         }
     }
 }

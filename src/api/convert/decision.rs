@@ -3,6 +3,7 @@
 use prost::Message;
 
 use super::object::pod_source;
+use super::preemption::preemption as preemption_message;
 use super::{count, micros, object_ref, reservation_state, timestamp, view_info, warning};
 use crate::api::pb;
 use crate::api::pb::reason_count::Detail;
@@ -29,6 +30,8 @@ pub(in crate::api) fn request(request: pb::ScheduleRequest) -> Result<Request, S
         min_revision: request.min_revision,
         incarnation: request.incarnation,
         detail,
+        nominate: request.nominate,
+        nomination_ttl_micros: request.nomination_ttl.as_ref().map(micros),
     })
 }
 
@@ -75,6 +78,9 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
         ..Default::default()
     };
     let mut budget = MAX_NODE_BYTES;
+    let preemption = answer.preemption.as_ref();
+    response.preemption =
+        preemption.and_then(|p| preemption_message(p, answer.detail == DetailLevel::Full, &mut budget));
     let scored = answer.explanation.scored.into_iter().map(scored_node);
     (response.scored_nodes, response.scored_nodes_omitted) = within(&mut budget, scored);
     let refused = answer.explanation.refused.into_iter().map(refused_node);
@@ -101,7 +107,7 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
 }
 
 /// The first messages that together fit into what is left of the budget, and how many do not.
-fn within<M: Message>(budget: &mut usize, messages: impl Iterator<Item = M>) -> (Vec<M>, u32) {
+pub(super) fn within<M: Message>(budget: &mut usize, messages: impl Iterator<Item = M>) -> (Vec<M>, u32) {
     let (mut taken, mut omitted) = (Vec::new(), 0);
     for message in messages {
         // A tag and a length come with each message in a list.

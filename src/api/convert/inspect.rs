@@ -119,6 +119,7 @@ pub(in crate::api) fn pod(entry: PodEntry) -> pb::PodRow {
         priority: entry.pod.priority(),
         requests: all.filter(|(_, amount)| *amount != 0).collect(),
         scheduler_name: entry.pod.spec.scheduler_name.to_string(),
+        nominated_node: entry.nominated.to_string(),
     }
 }
 

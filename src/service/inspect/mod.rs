@@ -66,6 +66,8 @@ pub struct PodEntry {
     /// Where it is bound or reserved; empty: nowhere.
     pub node: Str,
     pub state: PodState,
+    /// The node that it waits for; empty: none.
+    pub nominated: Str,
 }
 
 impl Service {
@@ -235,7 +237,8 @@ pub(super) fn entries<'a>(
             None => pod.spec.node_name.clone(),
         };
         let gone = state == PodState::Orphaned && view.ordinal(&node).is_some();
-        (!gone).then_some(PodEntry { pod, node, state })
+        let nominated = view.nominations().of(&pod.meta.uid).cloned().unwrap_or_default();
+        (!gone).then_some(PodEntry { pod, node, state, nominated })
     })
 }
 
