@@ -166,6 +166,11 @@ impl<'a> Counter<'a> {
     fn count(&self, node: &NodeRow<'_>) -> i64 {
         self.0.as_ref().map_or(0, |counter| i64::from(counter.count(node)))
     }
+
+    /// Nodes on which some are counted.
+    fn nodes(&self) -> impl Iterator<Item = (NodeRow<'a>, i64)> {
+        self.0.iter().flat_map(|counter| counter.nodes().map(|(node, count)| (node, i64::from(count))))
+    }
 }
 
 /// Whether a node takes part in counting for a constraint (`nodeAffinityPolicy`, `nodeTaintsPolicy`).

@@ -31,13 +31,17 @@ impl ScorePlugin for PodTopologySpread {
             // Only domains of nodes that can be chosen are of interest; an absent label is the domain "".
             let mut domains: FxHashMap<Str, i64> = FxHashMap::default();
             for node in feasible.iter().filter(|n| scored(n)) {
-                domains.entry(node.labels().get(&constraint.key).cloned().unwrap_or_default()).or_default();
+                let value = node.labels().get(&constraint.key);
+                if !domains.contains_key(value.map_or("", |v| v)) {
+                    domains.insert(value.cloned().unwrap_or_default(), 0);
+                }
             }
             // The pods of all nodes count, though, also of those that aren't feasible.
-            for node in view.nodes().filter(|n| scored(n) && includes(constraint, n.node(), pod)) {
+            let nodes = counter.nodes();
+            for (node, count) in nodes.filter(|(n, _)| scored(n) && includes(constraint, n.node(), pod)) {
                 let value = node.labels().get(&constraint.key).map_or("", |v| v);
-                if let Some(count) = domains.get_mut(value) {
-                    *count += counter.count(&node);
+                if let Some(total) = domains.get_mut(value) {
+                    *total += count;
                 }
             }
             soft.push(Soft::new(constraint, domains.len(), Domains::Values(domains)));
