@@ -8,6 +8,7 @@
 //! 1,024 nodes. This is the plain path: it is the definition that faster ones are held against.
 
 pub mod decision;
+pub mod events;
 pub mod fixes;
 pub mod message;
 pub mod plugin;
@@ -15,6 +16,7 @@ pub mod plugins;
 pub mod preemption;
 pub mod profile;
 pub mod registry;
+pub mod retry;
 pub mod select;
 pub mod status;
 pub mod unsupported;
@@ -26,10 +28,12 @@ mod score;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use decision::{Decision, Detail, Outcome, Scores};
+pub use events::{ClusterEvent, EventSet};
 pub use fixes::Fix;
 pub use plugin::{Cycle, IncomingPod};
 pub use preemption::{Preemption, preempt};
 pub use profile::Profile;
+pub use retry::{Difference, Waiting};
 pub use status::{Code, Reason, Rejection};
 
 use crate::cluster::{Ordinal, View};

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::events::EventSet;
 use super::profile::Profile;
 use super::status::Rejection;
 use crate::cluster::counts::CountKey;
@@ -59,6 +60,18 @@ pub trait Plugin: fmt::Debug + Send + Sync {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         None
+    }
+
+    /// The kinds of change that can end a refusal by this plugin (upstream's EventsToRegister): all there are, for one that
+    /// says nothing. Whoever leaves one out lets pods wait for ever.
+    fn events(&self) -> EventSet {
+        EventSet::ALL
+    }
+
+    /// Whether it judges a node by its object, its pods and the pods nominated to it alone: nothing that happens elsewhere
+    /// changes its mind.
+    fn judges_alone(&self) -> bool {
+        false
     }
 
     /// The selector counts it will read for this pod: whoever owns the view may keep them (see `Writer::watch`).

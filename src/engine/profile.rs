@@ -109,6 +109,10 @@ impl Profile {
         self.plugins.iter().any(|e| e.plugin.name() == plugin)
     }
 
+    pub(super) fn plugin(&self, name: &str) -> Option<&dyn Plugin> {
+        self.plugins.iter().map(|e| &*e.plugin).find(|p| p.name() == name)
+    }
+
     /// Plugins that filter, in order.
     pub fn filters(&self) -> impl Iterator<Item = &dyn Plugin> {
         self.plugins.iter().map(|e| &*e.plugin).filter(|p| p.filter().is_some())

@@ -10,6 +10,7 @@
 
 mod change_log;
 mod chunk;
+mod difference;
 mod equality;
 mod images;
 mod node_row;
@@ -28,6 +29,7 @@ use imbl::HashMap;
 
 pub use change_log::Changes;
 pub use chunk::CHUNK;
+pub use difference::ObjectChange;
 pub use images::ImageTable;
 pub use node_row::NodeRow;
 pub use node_volumes::{DriverVolumes, NodeVolumes};

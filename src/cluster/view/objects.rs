@@ -14,8 +14,8 @@ use crate::model::{
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    kind: Kind,
+pub(super) struct Key {
+    pub(super) kind: Kind,
     namespace: Str,
     name: Str,
 }
@@ -23,7 +23,7 @@ struct Key {
 /// A persistent, ordered table: forks share it, and iteration order is by kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectTable {
-    objects: OrdMap<Key, Object>,
+    pub(super) objects: OrdMap<Key, Object>,
     storage: StorageIndex,
 }
 

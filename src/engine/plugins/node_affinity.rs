@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::NodeRow;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{
     Cycle, FilterPlugin, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin, default_normalize,
 };
@@ -19,9 +20,19 @@ pub struct NodeAffinityPlugin {
     pub added: Option<NodeAffinity>,
 }
 
+const EVENTS: EventSet = EventSet::NONE.with(EventResource::Node, &[ActionType::Add, ActionType::UpdateNodeLabel]);
+
 impl Plugin for NodeAffinityPlugin {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
+    }
+
+    fn judges_alone(&self) -> bool {
+        true
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

@@ -1,6 +1,7 @@
 //! NodeDeclaredFeatures (spec 4.16): what a pod needs of its kubelet beyond the ordinary, the node must declare.
 
 use crate::cluster::NodeRow;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::model::Pod;
@@ -13,9 +14,21 @@ const USER_NAMESPACES_HOST_NETWORK: &str = "UserNamespacesHostNetworkSupport";
 #[derive(Debug)]
 pub struct NodeDeclaredFeatures;
 
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add, ActionType::UpdateNodeDeclaredFeature])
+    .with(EventResource::UnschedulablePod, &[ActionType::Update]);
+
 impl Plugin for NodeDeclaredFeatures {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
+    }
+
+    fn judges_alone(&self) -> bool {
+        true
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

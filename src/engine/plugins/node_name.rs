@@ -1,6 +1,7 @@
 //! NodeName (spec 4.2): a pod that names its node fits only there.
 
 use crate::cluster::NodeRow;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::model::Str;
@@ -8,9 +9,19 @@ use crate::model::Str;
 #[derive(Debug)]
 pub struct NodeName;
 
+const EVENTS: EventSet = EventSet::NONE.with(EventResource::Node, &[ActionType::Add]);
+
 impl Plugin for NodeName {
     fn name(&self) -> &'static str {
         "NodeName"
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
+    }
+
+    fn judges_alone(&self) -> bool {
+        true
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

@@ -4,15 +4,28 @@ use smallvec::SmallVec;
 
 use crate::cluster::NodeRow;
 use crate::cluster::pod_info::{HostPort, host_ports};
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 
 #[derive(Debug)]
 pub struct NodePorts;
 
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add])
+    .with(EventResource::AssignedPod, &[ActionType::Delete]);
+
 impl Plugin for NodePorts {
     fn name(&self) -> &'static str {
         "NodePorts"
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
+    }
+
+    fn judges_alone(&self) -> bool {
+        true
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::NodeRow;
 use crate::cluster::view::ResourceId;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::fixes::Fix;
 use crate::engine::plugin::{
     Cycle, FilterPlugin, MAX_SCORE, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin,
@@ -61,9 +62,22 @@ pub(super) fn cpu_and_memory() -> Vec<(Str, i64)> {
     vec![(CPU.into(), 1), (MEMORY.into(), 1)]
 }
 
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add, ActionType::UpdateNodeAllocatable])
+    .with(EventResource::AssignedPod, &[ActionType::Delete, ActionType::UpdatePodScaleDown])
+    .with(EventResource::UnschedulablePod, &[ActionType::UpdatePodScaleDown]);
+
 impl Plugin for NodeResourcesFit {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
+    }
+
+    fn judges_alone(&self) -> bool {
+        true
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

@@ -1,6 +1,7 @@
 //! NodeUnschedulable (spec 4.1): a cordoned node takes only pods that tolerate the cordon's taint.
 
 use crate::cluster::NodeRow;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::model::{Effect, Taint};
@@ -8,9 +9,21 @@ use crate::model::{Effect, Taint};
 #[derive(Debug)]
 pub struct NodeUnschedulable;
 
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add, ActionType::UpdateNodeTaint])
+    .with(EventResource::UnschedulablePod, &[ActionType::UpdatePodToleration]);
+
 impl Plugin for NodeUnschedulable {
     fn name(&self) -> &'static str {
         "NodeUnschedulable"
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
+    }
+
+    fn judges_alone(&self) -> bool {
+        true
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

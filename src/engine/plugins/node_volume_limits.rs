@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::cluster::NodeRow;
 use crate::cluster::pod_volumes::ephemeral_claim;
 use crate::cluster::view::volume_of_claim;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::engine::volume_reason::VolumeReason;
@@ -20,9 +21,24 @@ const NAME: &str = "NodeVolumeLimits";
 #[derive(Debug)]
 pub struct NodeVolumeLimits;
 
+/// Upstream: CSINode/Add and Update, Pod/Delete, PersistentVolumeClaim/Add and VolumeAttachment/Delete. The rest also
+/// changes how many volumes a node counts, or whether the pod brings a new one.
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add])
+    .with(EventResource::AssignedPod, &[ActionType::Add, ActionType::Delete])
+    .with(EventResource::PersistentVolume, ActionType::ANY_CHANGE)
+    .with(EventResource::PersistentVolumeClaim, ActionType::ANY_CHANGE)
+    .with(EventResource::StorageClass, ActionType::ANY_CHANGE)
+    .with(EventResource::CsiNode, ActionType::ANY_CHANGE)
+    .with(EventResource::VolumeAttachment, ActionType::ANY_CHANGE);
+
 impl Plugin for NodeVolumeLimits {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

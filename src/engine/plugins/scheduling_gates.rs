@@ -1,5 +1,6 @@
 //! SchedulingGates (spec 4.14): a pod with gates isn't scheduled yet.
 
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::Plugin;
 use crate::engine::status::{Reason, Rejection};
 use crate::model::Pod;
@@ -7,9 +8,20 @@ use crate::model::Pod;
 #[derive(Debug)]
 pub struct SchedulingGates;
 
+const EVENTS: EventSet =
+    EventSet::NONE.with(EventResource::UnschedulablePod, &[ActionType::UpdatePodSchedulingGatesEliminated]);
+
 impl Plugin for SchedulingGates {
     fn name(&self) -> &'static str {
         "SchedulingGates"
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
+    }
+
+    fn judges_alone(&self) -> bool {
+        true
     }
 
     fn pre_enqueue(&self, pod: &Pod) -> Option<Rejection> {

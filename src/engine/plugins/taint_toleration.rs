@@ -2,6 +2,7 @@
 //! PreferNoSchedule ones make a node less attractive.
 
 use crate::cluster::NodeRow;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{
     Cycle, FilterPlugin, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin, default_normalize,
 };
@@ -13,9 +14,21 @@ const NAME: &str = "TaintToleration";
 #[derive(Debug)]
 pub struct TaintToleration;
 
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add, ActionType::UpdateNodeTaint])
+    .with(EventResource::UnschedulablePod, &[ActionType::UpdatePodToleration]);
+
 impl Plugin for TaintToleration {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
+    }
+
+    fn judges_alone(&self) -> bool {
+        true
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::cluster::pod_volumes::Disk;
 use crate::cluster::{NodeRow, PodInfo};
 use crate::engine::Fix;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::engine::volume_reason::{Resource, VolumeReason};
@@ -20,9 +21,19 @@ const NAME: &str = "VolumeRestrictions";
 #[derive(Debug)]
 pub struct VolumeRestrictions;
 
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add])
+    .with(EventResource::AssignedPod, &[ActionType::Delete])
+    // Upstream: added and updated ones.
+    .with(EventResource::PersistentVolumeClaim, ActionType::ANY_CHANGE);
+
 impl Plugin for VolumeRestrictions {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

@@ -3,6 +3,7 @@
 use crate::cluster::NodeRow;
 use crate::cluster::view::ObjectTable;
 use crate::engine::Fix;
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::engine::volume_reason::{Resource, VolumeReason};
@@ -25,9 +26,20 @@ const LABELS: [(&str, &str); 4] = [
 #[derive(Debug)]
 pub struct VolumeZone;
 
+/// Upstream leaves deletions out.
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add, ActionType::UpdateNodeLabel])
+    .with(EventResource::PersistentVolume, ActionType::ANY_CHANGE)
+    .with(EventResource::PersistentVolumeClaim, ActionType::ANY_CHANGE)
+    .with(EventResource::StorageClass, ActionType::ANY_CHANGE);
+
 impl Plugin for VolumeZone {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

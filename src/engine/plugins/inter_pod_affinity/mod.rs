@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::cluster::counts::CountKey;
 use crate::cluster::pod_set::{Namespaces, PodSet};
 use crate::cluster::{NodeRow, View};
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::fixes::Fix;
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
 use crate::engine::profile::Profile;
@@ -36,9 +37,23 @@ impl Default for InterPodAffinity {
     }
 }
 
+/// Upstream leaves namespaces out, whose labels its terms select by.
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add, ActionType::UpdateNodeLabel])
+    .with(
+        EventResource::AssignedPod,
+        &[ActionType::Add, ActionType::Delete, ActionType::UpdatePodLabel, ActionType::Update],
+    )
+    .with(EventResource::UnschedulablePod, &[ActionType::UpdatePodLabel])
+    .with(EventResource::Namespace, ActionType::ANY_CHANGE);
+
 impl Plugin for InterPodAffinity {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

@@ -8,6 +8,7 @@ mod score;
 
 use crate::cluster::counts::{self, CountKey};
 use crate::cluster::{NodeRow, View};
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
 use crate::engine::plugins::{node_affinity, taint_toleration};
 use crate::engine::profile::Profile;
@@ -33,9 +34,29 @@ pub enum DefaultConstraints {
     List(Vec<TopologySpreadConstraint>),
 }
 
+/// Upstream leaves out what default constraints take their selectors from, and pods that begin to terminate.
+const EVENTS: EventSet = EventSet::NONE
+    .with(
+        EventResource::Node,
+        &[ActionType::Add, ActionType::Delete, ActionType::UpdateNodeLabel, ActionType::UpdateNodeTaint],
+    )
+    .with(
+        EventResource::AssignedPod,
+        &[ActionType::Add, ActionType::Delete, ActionType::UpdatePodLabel, ActionType::Update],
+    )
+    .with(EventResource::UnschedulablePod, &[ActionType::UpdatePodLabel])
+    .with(EventResource::Service, ActionType::ANY_CHANGE)
+    .with(EventResource::ReplicationController, ActionType::ANY_CHANGE)
+    .with(EventResource::ReplicaSet, ActionType::ANY_CHANGE)
+    .with(EventResource::StatefulSet, ActionType::ANY_CHANGE);
+
 impl Plugin for PodTopologySpread {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {

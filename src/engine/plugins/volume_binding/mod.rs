@@ -24,6 +24,7 @@ use self::matching::Candidates;
 use self::provisioning::Provisioning;
 use crate::cluster::pod_volumes::ClaimKey;
 use crate::cluster::{NodeRow, View, VolumeBinding};
+use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter, PreScore, ScorePlugin};
 use crate::engine::status::{Code, Reason, Rejection};
 use crate::engine::volume_reason::VolumeReason;
@@ -35,9 +36,24 @@ const NAME: &str = "VolumeBinding";
 #[derive(Debug)]
 pub struct VolumeBindingPlugin;
 
+/// Upstream leaves most deletions out, and pods: here a pod that holds a reservation holds the volumes promised to it.
+const EVENTS: EventSet = EventSet::NONE
+    .with(EventResource::Node, &[ActionType::Add, ActionType::UpdateNodeLabel])
+    .with(EventResource::AssignedPod, &[ActionType::Add, ActionType::Delete])
+    .with(EventResource::PersistentVolume, ActionType::ANY_CHANGE)
+    .with(EventResource::PersistentVolumeClaim, ActionType::ANY_CHANGE)
+    .with(EventResource::StorageClass, ActionType::ANY_CHANGE)
+    .with(EventResource::CsiNode, ActionType::ANY_CHANGE)
+    .with(EventResource::CsiDriver, ActionType::ANY_CHANGE)
+    .with(EventResource::CsiStorageCapacity, ActionType::ANY_CHANGE);
+
 impl Plugin for VolumeBindingPlugin {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn events(&self) -> EventSet {
+        EVENTS
     }
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
