@@ -20,6 +20,8 @@ use crate::telemetry::log::LogFilter;
 pub const DRAIN: Duration = Duration::from_secs(10);
 /// How often reservations are looked at. A reservation's room may so come free up to a second late, never early.
 const TICK: Duration = Duration::from_secs(1);
+/// How often refused pods are looked at: changes that come together are looked at together.
+const RETRY_TICK: Duration = Duration::from_millis(100);
 /// How long a client of the admin port may then still read.
 const ADMIN_DRAIN: Duration = Duration::from_secs(1);
 
@@ -76,6 +78,7 @@ async fn serve(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAdd
     };
     let bound = server::bind(service.clone(), addr, shutdown).await;
     let (addr, server) = bound.map_err(|source| AppError::Bind { addr, source })?;
+    let looking = tokio::spawn(look_for_retries(service.clone()));
     let ticking = tokio::spawn(tick(service));
     let mut server = tokio::spawn(server);
     listening(addr, admin.as_ref().map(|admin| admin.addr));
@@ -94,6 +97,7 @@ async fn serve(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAdd
         }
     };
     ticking.abort();
+    looking.abort();
     if let Some(admin) = admin {
         admin.stop().await;
     }
@@ -143,6 +147,18 @@ pub async fn tick(service: Arc<Service>) {
         if let Ok(expired @ 1..) = tokio::task::spawn_blocking(move || service.expire_reservations()).await {
             tracing::debug!("{expired} reservations expired");
         }
+    }
+}
+
+/// Names refused pods that later changes freed, for ever.
+async fn look_for_retries(service: Arc<Service>) {
+    let mut ticks = interval(RETRY_TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // Also when nobody waits any more: a look then lets go of what the last one kept.
+        let service = service.clone();
+        let _ = tokio::task::spawn_blocking(move || service.look_for_retries()).await;
     }
 }
 

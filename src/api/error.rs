@@ -10,6 +10,7 @@
 //! | another incarnation named | FAILED_PRECONDITION | `OTHER_INCARNATION` |
 //! | a request over 16 MiB | RESOURCE_EXHAUSTED | `MESSAGE_TOO_LARGE` |
 //! | a comparison with over 1,000,000 objects | RESOURCE_EXHAUSTED | `TOO_MANY_OBJECTS` |
+//! | 64 clients watch for retries already | RESOURCE_EXHAUSTED | `TOO_MANY_WATCHERS` |
 //! | another comparison is under way | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
 //! | too many decisions wait already | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
 //! | the deadline passed | DEADLINE_EXCEEDED | `DEADLINE_EXCEEDED` |
@@ -127,6 +128,9 @@ impl From<ServiceError> for Problem {
             }
             ServiceError::TooManyObjects { most } => {
                 problem(Code::ResourceExhausted, "TOO_MANY_OBJECTS").with("limit", most)
+            }
+            ServiceError::TooManyWatchers { most } => {
+                problem(Code::ResourceExhausted, "TOO_MANY_WATCHERS").with("limit", most)
             }
             ServiceError::Cancelled => problem(Code::Cancelled, "CANCELLED"),
             ServiceError::Internal(what) => Self::bug(&what),

@@ -20,6 +20,7 @@ use super::pb;
 use super::pb::schedule_stream_response::Result as StreamResult;
 use super::pb::scheduler_service_server::SchedulerService;
 use super::replies::Replies;
+use super::retries;
 use super::server::{MAX_REQUEST_BYTES, Stop};
 use crate::service::{Service, ServiceError};
 
@@ -130,6 +131,14 @@ fn stream_response(
 #[tonic::async_trait]
 impl SchedulerService for Scheduler {
     type ScheduleStreamStream = Replies<pb::ScheduleStreamResponse>;
+    type WatchRetriesStream = Replies<pb::WatchRetriesResponse>;
+
+    async fn watch_retries(
+        &self,
+        request: Request<pb::WatchRetriesRequest>,
+    ) -> Result<Response<Self::WatchRetriesStream>, Status> {
+        retries::watch(self.decisions.service.clone(), request, self.stop.clone()).await
+    }
 
     async fn schedule(&self, request: Request<pb::ScheduleRequest>) -> Result<Response<pb::ScheduleResponse>, Status> {
         let given_up = CancelOnDrop::default();

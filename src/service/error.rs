@@ -31,6 +31,8 @@ pub enum ServiceError {
     Fenced { client: Str, epoch: u64 },
     #[error("over {most} objects; compare fewer kinds at a time")]
     TooManyObjects { most: usize },
+    #[error("{most} clients watch for retries already; share a stream, or ask again later")]
+    TooManyWatchers { most: usize },
     #[error("cancelled, or the deadline passed")]
     Cancelled,
     #[error("{0}")]

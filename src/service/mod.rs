@@ -16,6 +16,7 @@ pub mod load;
 pub mod measure;
 pub mod profiles;
 pub mod recent;
+pub mod retries;
 pub mod schedule;
 pub mod source;
 
@@ -37,6 +38,7 @@ use crate::model::{Kind, Object, ResourceList, Str, Time};
 use crate::telemetry::metrics::Metrics;
 use profiles::Profiles;
 use recent::RecentDecisions;
+use retries::Retries;
 
 /// Everything that the use cases share.
 #[derive(Debug)]
@@ -45,6 +47,7 @@ pub struct Service {
     profiles: RwLock<Arc<Profiles>>,
     clock: Arc<dyn Clock>,
     recent: RecentDecisions,
+    retries: Arc<Retries>,
     fencing: feed::Fencing,
     metrics: Metrics,
     started: Time,
@@ -65,6 +68,7 @@ impl Service {
             started: clock.now(),
             clock,
             recent: RecentDecisions::default(),
+            retries: Arc::default(),
             fencing: feed::Fencing::default(),
             metrics: Metrics::default(),
         }

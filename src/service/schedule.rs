@@ -16,7 +16,8 @@ use crate::cluster::readiness::Ready;
 use crate::cluster::reservation::{Basis, Reservation};
 use crate::cluster::writer::Reserve;
 use crate::cluster::{Ordinal, View, VolumeBinding, Writer};
-use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Profile, message};
+use crate::engine::events::{ActionType, EventResource};
+use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Profile, Waiting, message};
 use crate::manifest::{self, Warning};
 use crate::model::{Pod, Str, Time};
 use crate::telemetry::metrics::AttemptResult;
@@ -87,6 +88,8 @@ pub struct Answer {
     pub message: String,
     /// What preemption can do for a pod that fits nowhere.
     pub preemption: Option<PreemptionAnswer>,
+    /// For a pod that was refused, or has gates: what may change that.
+    pub waiting: Option<Waiting>,
     /// As much of the way as was asked for.
     pub explanation: Explanation,
     pub nodes_evaluated: usize,
@@ -176,10 +179,15 @@ impl Service {
     pub fn schedule(&self, request: Request, cancel: &AtomicBool) -> Result<Answer, ServiceError> {
         let begun = Instant::now();
         let dry_run = request.dry_run;
-        let profile = self.profiles().get(request.profile.as_deref().unwrap_or(&request.pod.spec.scheduler_name))?;
+        let profiles = self.profiles();
+        let profile = profiles.get(request.profile.as_deref().unwrap_or(&request.pod.spec.scheduler_name))?;
+        let candidates: Vec<Str> = request.candidates.iter().map(|name| Str::from(&**name)).collect();
         let decided = self.decide_and_reserve(request, profile.clone(), cancel);
         self.count(profile.name(), dry_run, &decided, begun.elapsed());
         let answer = decided?;
+        if !dry_run {
+            self.note_for_retries(&answer, profile, profiles, candidates);
+        }
         let meta = &answer.pod.meta;
         self.recent.push(RecentDecision {
             namespace: meta.namespace.clone(),
@@ -309,11 +317,12 @@ impl Service {
     /// Gives a reservation back: whether it lived, and the revision at which its room is free.
     pub fn release(&self, id: &str) -> (bool, u64) {
         let mut writer = self.cluster.writer();
-        let released = writer.release(id);
-        if released {
-            writer.begin();
+        if writer.reservations().with_id(id).is_none() {
+            return (false, writer.view().revision());
         }
-        (released, writer.view().revision())
+        // First, so that whoever asks for the changes since an earlier revision is told of this one.
+        writer.begin();
+        (writer.release(id), writer.view().revision())
     }
 }
 
@@ -361,6 +370,10 @@ impl Work<'_> {
             let preemption = preempt::preempt(self.service, refused, &self.pod, &self.profile, self.cancel)?;
             if let Some(tail) = &preemption.tail {
                 answer.message = format!("{} {tail}", answer.fit_message);
+            }
+            if let (Some(_), Some(waiting)) = (preemption.chosen(), &mut answer.waiting) {
+                // As upstream's DefaultPreemption registers: the victims go.
+                waiting.events.insert(EventResource::AssignedPod, ActionType::Delete);
             }
             answer.preemption = Some(preemption);
         }
@@ -488,6 +501,7 @@ impl Work<'_> {
             fit_message,
             message,
             preemption: None,
+            waiting: Waiting::of(decision, &self.profile),
             explanation,
             nodes_evaluated: decision.evaluated,
             feasible_nodes: decision.feasible.len(),
@@ -507,6 +521,7 @@ impl Work<'_> {
             fit_message: String::new(),
             message: String::new(),
             preemption: None,
+            waiting: None,
             explanation: Explanation::default(),
             nodes_evaluated: 0,
             feasible_nodes: 0,

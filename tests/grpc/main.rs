@@ -12,6 +12,7 @@ mod inspect;
 mod observe;
 mod preemption;
 mod protocol;
+mod retries;
 mod schedule;
 mod snapshot;
 mod stream;

@@ -4,6 +4,7 @@ use prost::Message;
 
 use super::object::pod_source;
 use super::preemption::preemption as preemption_message;
+use super::retries::events;
 use super::{count, micros, object_ref, reservation_state, timestamp, view_info, warning};
 use crate::api::pb;
 use crate::api::pb::reason_count::Detail;
@@ -74,6 +75,7 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
         view: Some(view_info(&answer.view)),
         warnings: answer.warnings.into_iter().map(warning).collect(),
         profile: answer.profile.to_string(),
+        retry_on: answer.waiting.map(|waiting| events(waiting.events)).unwrap_or_default(),
         volume_bindings: answer.bindings.into_iter().map(volume_binding).collect(),
         ..Default::default()
     };

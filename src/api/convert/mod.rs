@@ -8,6 +8,7 @@ pub(super) mod feed;
 pub(super) mod inspect;
 pub(super) mod object;
 mod preemption;
+pub(super) mod retries;
 
 use super::pb;
 use crate::cluster::reservation::{Basis, Reservation};
