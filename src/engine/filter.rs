@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::plugin::{Cycle, NodeFilter, PreFilter};
-use super::status::{Reason, Rejection};
+use super::profile::is_same;
+use super::status::{Code, Reason, Rejection};
 use super::{EngineError, check_cancelled};
 use crate::cluster::{NodeRow, Ordinal, PodInfo, View};
 use crate::model::Str;
@@ -37,16 +38,21 @@ pub(super) struct Prepared<'a> {
     only: Option<(BTreeSet<Str>, Vec<&'static str>)>,
 }
 
+/// Runs PreFilter: the profile's plugins at that point first, in its order, then the filters that have none upstream.
+///
+/// A filter whose PreFilter isn't enabled is prepared all the same (upstream's would fail for want of its state), but can
+/// then neither refuse the pod as a whole nor narrow the nodes; one that is enabled at PreFilter only does just that.
 pub(super) fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError> {
-    let mut prepared = Prepared { filters: Vec::new(), rejection: None, only: None };
-    for plugin in cycle.profile.filters() {
+    let points = cycle.profile.points();
+    let mut prepared = Prepared { filters: Vec::with_capacity(points.filters.len()), rejection: None, only: None };
+    let mut of_pre_filters = Vec::with_capacity(points.pre_filters.len());
+    for plugin in &points.pre_filters {
         let Some(filter) = plugin.filter() else { continue };
-        match filter.prepare(cycle) {
-            PreFilter::Skip => {}
+        let filter = match filter.prepare(cycle) {
+            PreFilter::Skip => None,
             PreFilter::Error(error) => return Err(EngineError::PreFilter { plugin: plugin.name(), error }),
-            PreFilter::Filter(filter) => prepared.filters.push(filter),
+            PreFilter::Filter(filter) => Some(filter),
             PreFilter::Narrow(names, filter) => {
-                prepared.filters.push(filter);
                 let names: BTreeSet<Str> = names.into_iter().collect();
                 let (left, mut plugins) = match prepared.only.take() {
                     None => (names, Vec::new()),
@@ -59,20 +65,45 @@ pub(super) fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError
                     return Ok(prepared);
                 }
                 prepared.only = Some((left, plugins));
+                Some(filter)
             }
             PreFilter::Reject(rejection) => {
                 // An unresolvable refusal ends the phase; a resolvable one is remembered while the others still run.
-                let ends = rejection.code == super::Code::UnschedulableAndUnresolvable;
+                let ends = rejection.code == Code::UnschedulableAndUnresolvable;
                 if ends || prepared.rejection.is_none() {
                     prepared.rejection = Some(rejection);
                 }
                 if ends {
                     return Ok(prepared);
                 }
+                None
             }
+        };
+        of_pre_filters.push((plugin, filter));
+    }
+    for plugin in &points.filters {
+        if let Some((_, filter)) = of_pre_filters.iter_mut().find(|(other, _)| is_same(other, plugin)) {
+            prepared.filters.extend(filter.take());
+            continue;
+        }
+        let Some(filter) = plugin.filter() else { continue };
+        match filter.prepare(cycle) {
+            PreFilter::Skip => {}
+            PreFilter::Error(error) => return Err(EngineError::PreFilter { plugin: plugin.name(), error }),
+            PreFilter::Filter(filter) | PreFilter::Narrow(_, filter) => prepared.filters.push(filter),
+            PreFilter::Reject(rejection) => prepared.filters.push(Box::new(RejectAll(rejection))),
         }
     }
     Ok(prepared)
+}
+
+/// A refusal of the whole pod by a plugin that may only refuse node by node.
+struct RejectAll(Rejection);
+
+impl NodeFilter for RejectAll {
+    fn check(&self, _node: &NodeRow<'_>) -> Result<(), Rejection> {
+        Err(self.0.clone())
+    }
 }
 
 /// Judges the nodes of a view that can change: the incoming pod's filters, and a fork in which pods come and go.
@@ -124,7 +155,14 @@ impl<'c, 'a> Judge<'c, 'a> {
 
     fn check_as_it_is(&self, filters: &Filters<'_>, ordinal: Ordinal) -> Result<(), Rejection> {
         let Some(row) = self.node(ordinal) else { return Ok(()) };
-        filters.iter().try_for_each(|filter| filter.check(&row))
+        if !self.cycle.profile.checks_all() {
+            return filters.iter().try_for_each(|filter| filter.check(&row));
+        }
+        let refusals = filters.iter().filter_map(|filter| filter.check(&row).err());
+        match refusals.reduce(Rejection::and) {
+            None => Ok(()),
+            Some(all) => Err(all),
+        }
     }
 }
 

@@ -81,6 +81,11 @@ pub trait Plugin: fmt::Debug + Send + Sync {
 }
 
 pub trait FilterPlugin {
+    /// Whether the plugin has a PreFilter upstream. If not, it is prepared when its turn comes among the filters.
+    fn has_pre_filter(&self) -> bool {
+        true
+    }
+
     /// Upstream's PreFilter.
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a>;
 }

@@ -1,11 +1,11 @@
-//! A scheduling profile: which plugins run, in which order, with which weights, arguments and tie-breaking seed,
-//! and which deliberate differences from upstream are switched on.
+//! A scheduling profile: which plugins run at which extension point, in which order, with which weights, arguments and
+//! tie-breaking seed, and which deliberate differences from upstream are switched on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::fixes::Fix;
-use super::plugin::Plugin;
+use super::plugin::{FilterPlugin, Plugin};
 use super::registry;
 use super::status::Rejection;
 use crate::cluster::View;
@@ -19,9 +19,24 @@ pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 pub struct Profile {
     name: Str,
     seed: u64,
-    plugins: Vec<Entry>,
-    post_filters: Vec<PostFilter>,
+    points: Points,
+    check_all: bool,
     fixes: BTreeSet<Fix>,
+}
+
+/// Which plugins run at which extension point, each list in the order in which they run. One plugin stands in several
+/// lists, as clones of one `Arc`: that is how PreFilter and Filter of a plugin find each other.
+#[derive(Debug, Clone, Default)]
+pub struct Points {
+    pub pre_enqueue: Vec<Arc<dyn Plugin>>,
+    /// Their order decides which refusal of the whole pod is the one that is told. Plugins without a PreFilter upstream
+    /// ([`FilterPlugin::has_pre_filter`]) don't belong here.
+    pub pre_filters: Vec<Arc<dyn Plugin>>,
+    /// Their order decides which plugin refuses a node first.
+    pub filters: Vec<Arc<dyn Plugin>>,
+    /// With weights above 0; upstream reads 0 as 1, which is for whoever reads the file to do.
+    pub scores: Vec<(Arc<dyn Plugin>, i64)>,
+    pub post_filters: Vec<PostFilter>,
 }
 
 /// What runs after a pod was refused everywhere.
@@ -32,13 +47,6 @@ pub enum PostFilter {
     DefaultPreemption,
 }
 
-#[derive(Debug, Clone)]
-struct Entry {
-    plugin: Arc<dyn Plugin>,
-    /// 0 for a plugin that scores nothing in this profile.
-    weight: i64,
-}
-
 impl Default for Profile {
     /// kube-scheduler's default profile.
     fn default() -> Self {
@@ -46,12 +54,34 @@ impl Default for Profile {
     }
 }
 
+impl Points {
+    /// Each plugin at every point that it has a part in, in this order; those with weight 0 score nothing.
+    pub fn everywhere(plugins: Vec<(Arc<dyn Plugin>, i64)>) -> Self {
+        let all = || plugins.iter().map(|(plugin, _)| plugin.clone());
+        let has_pre_filter = |p: &Arc<dyn Plugin>| p.filter().is_some_and(FilterPlugin::has_pre_filter);
+        Self {
+            pre_enqueue: all().collect(),
+            pre_filters: all().filter(has_pre_filter).collect(),
+            filters: all().filter(|p| p.filter().is_some()).collect(),
+            scores: plugins.iter().filter(|(p, weight)| *weight > 0 && p.score().is_some()).cloned().collect(),
+            post_filters: vec![PostFilter::DynamicResources, PostFilter::DefaultPreemption],
+        }
+    }
+}
+
 impl Profile {
-    /// Plugins in the order in which they run, each with its score weight.
+    /// Plugins in the order in which they run, each with its score weight, at every point that they have a part in.
     pub fn new(name: Str, seed: u64, plugins: Vec<(Arc<dyn Plugin>, i64)>) -> Self {
-        let plugins = plugins.into_iter().map(|(plugin, weight)| Entry { plugin, weight }).collect();
-        let post_filters = vec![PostFilter::DynamicResources, PostFilter::DefaultPreemption];
-        Self { name, seed, plugins, post_filters, fixes: BTreeSet::new() }
+        Self::with_points(name, seed, Points::everywhere(plugins))
+    }
+
+    pub fn with_points(name: Str, seed: u64, points: Points) -> Self {
+        Self { name, seed, points, check_all: false, fixes: BTreeSet::new() }
+    }
+
+    /// Which plugins run where.
+    pub fn points(&self) -> &Points {
+        &self.points
     }
 
     /// The `schedulerName` it answers to.
@@ -73,18 +103,30 @@ impl Profile {
     /// What runs after a refusal, in place of the default profile's.
     #[must_use]
     pub fn with_post_filters(mut self, post_filters: Vec<PostFilter>) -> Self {
-        self.post_filters = post_filters;
+        self.points.post_filters = post_filters;
         self
+    }
+
+    /// Every filter of a refused node tells its reasons, not only the first one that refuses. Which nodes are feasible is
+    /// the same.
+    #[must_use]
+    pub fn with_check_all(mut self, check_all: bool) -> Self {
+        self.check_all = check_all;
+        self
+    }
+
+    pub fn checks_all(&self) -> bool {
+        self.check_all
     }
 
     /// Whether a refused pod may ask others to leave.
     pub fn preempts(&self) -> bool {
-        self.post_filters.contains(&PostFilter::DefaultPreemption)
+        self.points.post_filters.contains(&PostFilter::DefaultPreemption)
     }
 
     /// Whether upstream looks for claims to deallocate before it thinks of preemption, which shows in texts.
     pub(super) fn asks_for_claims_first(&self) -> bool {
-        let at = |wanted| self.post_filters.iter().position(|p| *p == wanted);
+        let at = |wanted| self.points.post_filters.iter().position(|p| *p == wanted);
         let claims = at(PostFilter::DynamicResources);
         claims.is_some() && at(PostFilter::DefaultPreemption).is_none_or(|preemption| claims < Some(preemption))
     }
@@ -105,31 +147,45 @@ impl Profile {
         self.fixes.iter().copied()
     }
 
-    pub fn has(&self, plugin: &str) -> bool {
-        self.plugins.iter().any(|e| e.plugin.name() == plugin)
-    }
-
-    pub(super) fn plugin(&self, name: &str) -> Option<&dyn Plugin> {
-        self.plugins.iter().map(|e| &*e.plugin).find(|p| p.name() == name)
+    /// The plugins of a name; a profile may hold several.
+    pub(super) fn plugins_named(&self, name: &str) -> impl Iterator<Item = &dyn Plugin> {
+        let Points { pre_enqueue, pre_filters, filters, .. } = &self.points;
+        let all = pre_enqueue.iter().chain(pre_filters).chain(filters);
+        all.map(|plugin| &**plugin).filter(move |plugin| plugin.name() == name)
     }
 
     /// Plugins that filter, in order.
     pub fn filters(&self) -> impl Iterator<Item = &dyn Plugin> {
-        self.plugins.iter().map(|e| &*e.plugin).filter(|p| p.filter().is_some())
+        self.points.filters.iter().map(|p| &**p)
     }
 
     /// Plugins that score, in order, with their weights.
     pub fn scorers(&self) -> impl Iterator<Item = (&dyn Plugin, i64)> {
-        self.plugins.iter().filter(|e| e.weight > 0 && e.plugin.score().is_some()).map(|e| (&*e.plugin, e.weight))
+        self.points.scores.iter().map(|(plugin, weight)| (&**plugin, *weight))
     }
 
     /// The first refusal of a pod that may not be scheduled at all yet.
     pub(super) fn pre_enqueue(&self, pod: &Pod) -> Option<Rejection> {
-        self.plugins.iter().find_map(|e| e.plugin.pre_enqueue(pod))
+        self.points.pre_enqueue.iter().find_map(|plugin| plugin.pre_enqueue(pod))
     }
 
     /// The selector counts that a decision on this pod will read.
     pub fn count_keys(&self, view: &View, pod: &Pod) -> Vec<CountKey> {
-        self.plugins.iter().flat_map(|e| e.plugin.count_keys(view, pod, self)).collect()
+        let Points { pre_filters, filters, scores, .. } = &self.points;
+        let all = pre_filters.iter().chain(filters).chain(scores.iter().map(|(plugin, _)| plugin));
+        let mut seen: Vec<&Arc<dyn Plugin>> = Vec::with_capacity(pre_filters.len() + filters.len());
+        let mut keys = Vec::new();
+        for plugin in all {
+            if !seen.iter().any(|other| is_same(other, plugin)) {
+                seen.push(plugin);
+                keys.extend(plugin.count_keys(view, pod, self));
+            }
+        }
+        keys
     }
+}
+
+/// Whether both are one plugin of one profile. Names don't tell: a profile may hold several of one name.
+pub(super) fn is_same(one: &Arc<dyn Plugin>, other: &Arc<dyn Plugin>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use super::decision::{Decision, Outcome};
 use super::events::{ActionType, EventResource, EventSet};
-use super::plugin::Plugin;
 use super::profile::Profile;
 use super::status::Reason;
 use crate::cluster::view::ObjectChange;
@@ -51,12 +50,14 @@ impl Waiting {
             _ => NEW_NODE,
         };
         let waiting = Self { events: first, alone: true };
+        let anything = Self { events: EventSet::ALL, alone: false };
+        if profile.checks_all() {
+            // A refusal then names only the first of the plugins that have to be content.
+            return Some(waiting.and(anything));
+        }
         Some(plugins.into_iter().fold(waiting, |waiting, name| {
-            let plugin = profile.plugin(name);
-            waiting.and(Self {
-                events: plugin.map_or(EventSet::ALL, Plugin::events),
-                alone: plugin.is_some_and(Plugin::judges_alone),
-            })
+            let found = profile.plugins_named(name).map(|p| Self { events: p.events(), alone: p.judges_alone() });
+            waiting.and(found.reduce(Self::and).unwrap_or(anything))
         }))
     }
 

@@ -169,6 +169,14 @@ impl Rejection {
         Self { plugin, code: Code::UnschedulableAndUnresolvable, reasons: smallvec::smallvec![reason] }
     }
 
+    /// This refusal with the reasons of a later one, where a node reports them all. Nothing resolves it unless both can be.
+    #[must_use]
+    pub fn and(mut self, later: Self) -> Self {
+        self.code = self.code.max(later.code);
+        self.reasons.extend(later.reasons);
+        self
+    }
+
     /// The reasons joined as upstream's `Status.Message()`.
     pub fn message(&self) -> String {
         self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

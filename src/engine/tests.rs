@@ -3,7 +3,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::cluster::PodInfo;
+use crate::model::node_selector::{NODE_NAME_FIELD, NodeOperator, NodeRequirement};
 use crate::model::testing::{NodeBuilder, PodBuilder, node, pod};
+use crate::model::{Effect, NodeSelectorTerm};
 
 fn view(nodes: Vec<NodeBuilder>, pods: Vec<PodBuilder>) -> View {
     let mut view = View::default();
@@ -113,4 +115,59 @@ fn without_scorers_every_node_scores_1() {
     let options = Options { detail: Detail::Full, ..Options::default() };
     let decision = decide(&v, &IncomingPod::new(&pod), &profile, &options, &AtomicBool::new(false)).unwrap();
     assert_eq!(decision.scores.map(|s| s.totals), Some(vec![1, 1]));
+}
+
+/// A profile of these plugins by name at PreFilter and Filter.
+fn filtering(pre_filters: &[&str], filters: &[&str]) -> Profile {
+    let mut made: Vec<Arc<dyn plugin::Plugin>> = Vec::new();
+    for name in pre_filters.iter().chain(filters) {
+        if made.iter().all(|plugin| plugin.name() != *name) {
+            made.push(registry::make(name).unwrap());
+        }
+    }
+    let of = |names: &[&str]| names.iter().map(|n| made.iter().find(|p| p.name() == *n).unwrap().clone()).collect();
+    let points = profile::Points { pre_filters: of(pre_filters), filters: of(filters), ..Default::default() };
+    Profile::with_points("filtering".into(), 0, points)
+}
+
+#[test]
+fn the_order_of_filters_decides_which_refuses_first() {
+    let cluster = || testing::scene([node("n1").taint("k", "v", Effect::NoSchedule).cordoned()], []);
+    for (order, first) in [
+        (["NodeUnschedulable", "TaintToleration"], "NodeUnschedulable"),
+        (["TaintToleration", "NodeUnschedulable"], "TaintToleration"),
+    ] {
+        let verdict = cluster().profile(filtering(&[], &order)).decide(pod("p"));
+        assert_eq!(verdict.rejection("n1").plugin, first);
+    }
+}
+
+#[test]
+fn checking_all_tells_every_filters_reasons_in_order_with_the_worst_code() {
+    let full = || node("n1").allocatable("cpu", "1").taint("k", "v", Effect::NoSchedule);
+    let busy = || pod("busy").on("n1").cpu("1");
+    let all = filtering(&["NodeResourcesFit"], &["NodeResourcesFit", "TaintToleration"]).with_check_all(true);
+    let verdict = testing::scene([full()], [busy()]).profile(all).decide(pod("p").cpu("1"));
+    assert_eq!(verdict.refusal("n1"), "NodeResourcesFit UU: Insufficient cpu, node(s) had untolerated taint(s)");
+    assert_eq!(
+        message::fit_message(&verdict.decision).unwrap(),
+        "0/1 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
+    );
+    let first = filtering(&["NodeResourcesFit"], &["NodeResourcesFit", "TaintToleration"]);
+    let verdict = testing::scene([full()], [busy()]).profile(first).decide(pod("p").cpu("1"));
+    assert_eq!(verdict.refusal("n1"), "NodeResourcesFit U: Insufficient cpu");
+}
+
+#[test]
+fn a_plugin_at_pre_filter_only_still_narrows_and_one_at_filter_only_refuses_node_by_node() {
+    let nodes = || testing::scene([node("n1"), node("n2")], []);
+    let name = NodeRequirement { key: NODE_NAME_FIELD.into(), op: NodeOperator::In(vec!["n1".into()]) };
+    let term = NodeSelectorTerm { expressions: vec![], fields: vec![name] };
+    let wants_n1 = || pod("p").required_node_terms(vec![term.clone()]);
+    let narrowed = nodes().profile(filtering(&["NodeAffinity"], &[])).decide(wants_n1());
+    assert_eq!(narrowed.feasible(), ["n1"]);
+    assert!(narrowed.decision.rejected.is_empty());
+    let filtered = nodes().profile(filtering(&[], &["NodeAffinity"])).decide(wants_n1());
+    assert_eq!(filtered.feasible(), ["n1"]);
+    assert_eq!(filtered.rejection("n2").plugin, "NodeAffinity");
 }

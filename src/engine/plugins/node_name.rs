@@ -30,6 +30,10 @@ impl Plugin for NodeName {
 }
 
 impl FilterPlugin for NodeName {
+    fn has_pre_filter(&self) -> bool {
+        false
+    }
+
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
         let wanted = &cycle.pod.pod.spec.node_name;
         if wanted.is_empty() { PreFilter::Skip } else { PreFilter::Filter(Box::new(Filter { wanted })) }

@@ -32,6 +32,10 @@ impl Plugin for NodeUnschedulable {
 }
 
 impl FilterPlugin for NodeUnschedulable {
+    fn has_pre_filter(&self) -> bool {
+        false
+    }
+
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
         let cordon = Taint {
             key: "node.kubernetes.io/unschedulable".into(),

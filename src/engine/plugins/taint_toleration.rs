@@ -47,6 +47,10 @@ pub(crate) fn untolerated<'n>(node: &'n Node, pod: &Pod) -> Option<&'n Taint> {
 }
 
 impl FilterPlugin for TaintToleration {
+    fn has_pre_filter(&self) -> bool {
+        false
+    }
+
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
         PreFilter::Filter(Box::new(Filter { pod: cycle.pod.pod }))
     }
