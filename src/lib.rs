@@ -4,6 +4,7 @@ pub mod api;
 pub mod app;
 pub mod cli;
 pub mod cluster;
+pub mod config;
 pub mod engine;
 pub mod http;
 pub mod manifest;

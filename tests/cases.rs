@@ -14,11 +14,7 @@ use berth::service::answer::answer;
 use serde_json::Value;
 
 /// Schedule-kind cases that need something that isn't there yet, and what.
-const NOT_YET: &[(&str, &str)] = &[
-    ("cluster-default-spread", "KubeSchedulerConfiguration"),
-    ("extended-resource-zero-and-scarce-score", "KubeSchedulerConfiguration"),
-    ("pod-level-request-in-score", "KubeSchedulerConfiguration"),
-];
+const NOT_YET: &[(&str, &str)] = &[];
 
 /// What kube-scheduler answers to pod q0 of the cases in which it is wrong: the `reference` of each case in its own words
 /// of `expect`.

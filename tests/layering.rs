@@ -13,10 +13,11 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("manifest", &["model"], &["tonic", "prost", "tokio", "dashmap"]),
     ("cluster", &["model"], &["tonic", "prost", "tokio", "serde_json"]),
     ("engine", &["model", "cluster"], &["tonic", "prost", "tokio", "dashmap", "uuid", "serde_json"]),
-    ("service", &["model", "manifest", "cluster", "engine", "telemetry"], &["tonic", "prost"]),
+    ("config", &["model", "manifest", "engine"], &["tonic", "prost", "tokio", "dashmap"]),
+    ("service", &["model", "manifest", "cluster", "engine", "config", "telemetry"], &["tonic", "prost"]),
     ("api", &["model", "manifest", "cluster", "engine", "service", "telemetry"], &["clap"]),
     ("http", &["model", "cluster", "service", "telemetry"], &["clap", "tonic", "prost"]),
-    ("cli", &["model", "manifest", "cluster", "engine", "service", "api", "telemetry", "app"], &[]),
+    ("cli", &["model", "manifest", "cluster", "engine", "config", "service", "api", "telemetry", "app"], &[]),
 ];
 
 /// What only the named folders may say: the engine has no clock and no randomness, and what is async stays outside.

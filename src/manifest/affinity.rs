@@ -26,7 +26,8 @@ pub(super) fn affinity(spec: &Reader<'_>, pod_labels: &Labels) -> Affinity {
     }
 }
 
-fn node_affinity(r: &Reader<'_>) -> NodeAffinity {
+/// A `nodeAffinity` by itself.
+pub(crate) fn node_affinity(r: &Reader<'_>) -> NodeAffinity {
     r.known(&near_miss::RULES);
     NodeAffinity {
         required: node_selector(r, REQUIRED_RULES),
@@ -103,8 +104,9 @@ fn topology_key(r: &Reader<'_>) -> Str {
     key
 }
 
-const POLICIES: [(&str, InclusionPolicy); 2] = [("Honor", InclusionPolicy::Honor), ("Ignore", InclusionPolicy::Ignore)];
-const WHEN: [(&str, WhenUnsatisfiable); 2] =
+pub(crate) const POLICIES: [(&str, InclusionPolicy); 2] =
+    [("Honor", InclusionPolicy::Honor), ("Ignore", InclusionPolicy::Ignore)];
+pub(crate) const WHEN: [(&str, WhenUnsatisfiable); 2] =
     [("DoNotSchedule", WhenUnsatisfiable::DoNotSchedule), ("ScheduleAnyway", WhenUnsatisfiable::ScheduleAnyway)];
 
 /// `spec.topologySpreadConstraints`.

@@ -85,31 +85,31 @@ impl fmt::Display for Warning {
     }
 }
 
-pub(super) const REQUIRED: &str = "Required value";
+pub(crate) const REQUIRED: &str = "Required value";
 
 /// `Invalid value: "x": must be ...`.
-pub(super) fn invalid(value: &str, detail: impl fmt::Display) -> String {
+pub(crate) fn invalid(value: &str, detail: impl fmt::Display) -> String {
     format!("Invalid value: \"{}\": {detail}", Cut(value))
 }
 
 /// `Invalid value: 7: must be ...`.
-pub(super) fn invalid_number(value: impl fmt::Display, detail: impl fmt::Display) -> String {
+pub(crate) fn invalid_number(value: impl fmt::Display, detail: impl fmt::Display) -> String {
     format!("Invalid value: {value}: {detail}")
 }
 
 /// `Duplicate value: "x"`.
-pub(super) fn duplicate(value: &str) -> String {
+pub(crate) fn duplicate(value: &str) -> String {
     format!("Duplicate value: \"{}\"", Cut(value))
 }
 
 /// `Unsupported value: "x": supported values: "A", "B"`. The names must be sorted.
-pub(super) fn unsupported<'a>(value: &str, supported: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn unsupported<'a>(value: &str, supported: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = supported.into_iter().map(|s| format!("\"{s}\"")).collect();
     format!("Unsupported value: \"{}\": supported values: {}", Cut(value), names.join(", "))
 }
 
 /// A value as it is shown in a message: no more than the first characters of a long one.
-pub(super) struct Cut<'a>(pub(super) &'a str);
+pub(crate) struct Cut<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Cut<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,8 +2,8 @@
 //!
 //! Takes what `kubectl` and API servers give (a JSON value of an object, a `List`, a workload with a template; files of
 //! JSON or YAML) and gives the objects of [`crate::model`], validated as the API server validates and with the fields
-//! filled in that it fills in (spec section 1.3). `service`, `api` and `cli` call it; it knows nothing of clusters or
-//! decisions, save for what [`apply_classes`] is told through a trait.
+//! filled in that it fills in (spec section 1.3). `service`, `api` and `cli` call it, `config` reads its files with the same
+//! [`reader`]; it knows nothing of clusters or decisions, save for what [`apply_classes`] is told through a trait.
 //!
 //! Promises:
 //! - no input makes it panic; recursion only follows lists in lists, so it is bounded by the nesting that parsing allows;
@@ -16,26 +16,26 @@
 //! scheduler has a defined answer for it (requests over limits, a `Gt` bound that is no number): refusing a running pod
 //! would lose its room.
 
-mod affinity;
+pub(crate) mod affinity;
 mod containers;
 mod defaulting;
-mod error;
+pub(crate) mod error;
 mod files;
 mod kinds;
 mod meta;
 mod metrics;
-mod names;
-mod near_miss;
+pub(crate) mod names;
+pub(crate) mod near_miss;
 mod node;
 mod pod;
 mod policy;
-mod reader;
+pub(crate) mod reader;
 mod resources;
 mod selectors;
 mod shared;
 mod status;
 mod storage;
-mod syntax;
+pub(crate) mod syntax;
 mod taints;
 mod template;
 mod volumes;

@@ -26,7 +26,7 @@ pub(super) fn label_value_problem(text: &str) -> Option<String> {
 }
 
 /// Why this is no qualified name (label key, taint key, resource name).
-pub(super) fn qualified_name_problem(text: &str) -> Option<String> {
+pub(crate) fn qualified_name_problem(text: &str) -> Option<String> {
     if is_qualified_name(text) {
         return None;
     }

@@ -9,14 +9,25 @@
 use serde_json::{Map, Value};
 
 /// The fields of one level. Both lists are sorted (a test checks it).
-pub(super) struct Level {
+pub(crate) struct Level {
     /// Fields that Berth reads.
     read: &'static [&'static str],
     /// Kubernetes' other fields.
     other: &'static [&'static str],
 }
 
+/// The name that was probably meant, if one is close.
+pub(crate) fn closest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = names.into_iter().filter_map(|name| Some((distance(written, name)?, name)));
+    near.min().map(|(_, name)| name)
+}
+
 impl Level {
+    /// All fields of the level.
+    pub(super) fn fields(&self) -> Vec<&'static str> {
+        self.read.iter().chain(self.other).copied().collect()
+    }
+
     /// Calls `found(key, meant)` for each key that is no field but close to one that is read and not there itself.
     pub(super) fn misspelt(&self, map: &Map<String, Value>, mut found: impl FnMut(&str, &str)) {
         let (mut read, mut other) = (self.read.iter().peekable(), self.other.iter().peekable());
@@ -28,9 +39,7 @@ impl Level {
             if read.peek() == Some(&&key) || other.peek() == Some(&&key) {
                 continue;
             }
-            let near = self.read.iter().filter(|f| !map.contains_key(**f));
-            let closest = near.filter_map(|f| Some((distance(key, f)?, f))).min();
-            if let Some((_, meant)) = closest {
+            if let Some(meant) = closest(key, self.read.iter().copied().filter(|f| !map.contains_key(*f))) {
                 found(key, meant);
             }
         }

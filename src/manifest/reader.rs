@@ -11,20 +11,26 @@ use std::cell::{Cell, RefCell};
 use serde_json::{Map, Value};
 
 use super::error::{Cut, FieldError, MAX_REPORTED, REQUIRED, Warning, invalid, invalid_number, unsupported};
-use super::near_miss::Level;
+use super::near_miss::{Level, closest};
 use super::shared::shared;
 use crate::model::{Quantity, Str, Time};
 
 /// What was found wrong or odd with one object so far.
 #[derive(Default)]
-pub(super) struct Issues {
+pub(crate) struct Issues {
     errors: RefCell<Vec<FieldError>>,
     warnings: RefCell<Vec<Warning>>,
     unreported: Cell<usize>,
+    strict: bool,
 }
 
 impl Issues {
-    pub(super) fn error(&self, path: String, message: String) {
+    /// Where unknown fields are mistakes: configuration files, which upstream decodes strictly.
+    pub(crate) fn strict() -> Self {
+        Self { strict: true, ..Self::default() }
+    }
+
+    pub(crate) fn error(&self, path: String, message: String) {
         let mut errors = self.errors.borrow_mut();
         if errors.len() < MAX_REPORTED {
             errors.push(FieldError { path, message });
@@ -33,7 +39,7 @@ impl Issues {
         }
     }
 
-    pub(super) fn warn(&self, path: String, message: String) {
+    pub(crate) fn warn(&self, path: String, message: String) {
         let mut warnings = self.warnings.borrow_mut();
         if warnings.len() < MAX_REPORTED {
             warnings.push(Warning { path, message });
@@ -41,7 +47,7 @@ impl Issues {
     }
 
     /// The warnings, if there were no errors; else the errors.
-    pub(super) fn finish(self) -> Result<Vec<Warning>, Vec<FieldError>> {
+    pub(crate) fn finish(self) -> Result<Vec<Warning>, Vec<FieldError>> {
         let mut errors = self.errors.into_inner();
         if errors.is_empty() {
             return Ok(self.warnings.into_inner());
@@ -63,7 +69,7 @@ enum Step<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     value: &'a Value,
     parent: Option<&'a Reader<'a>>,
     step: Step<'a>,
@@ -72,7 +78,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// The whole object. None, with an error, if it isn't one.
-    pub(super) fn root(value: &'a Value, issues: &'a Issues) -> Option<Self> {
+    pub(crate) fn root(value: &'a Value, issues: &'a Issues) -> Option<Self> {
         let reader = Self { value, parent: None, step: Step::Root, issues };
         if !value.is_object() {
             reader.error(expected("an object", value));
@@ -89,7 +95,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Where this value is, such as `spec.containers[0].resources.requests[cpu]`.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         let mut steps = Vec::new();
         let mut at = Some(self);
         while let Some(reader) = at {
@@ -117,29 +123,32 @@ impl<'a> Reader<'a> {
         self.below(Step::Field(field), &Value::Null).path()
     }
 
-    pub(super) fn error(&self, message: impl Into<String>) {
+    pub(crate) fn error(&self, message: impl Into<String>) {
         self.issues.error(self.path(), message.into());
     }
 
     /// A mistake in a field of this object, be it there or not.
-    pub(super) fn error_in(&self, field: &str, message: impl Into<String>) {
+    pub(crate) fn error_in(&self, field: &str, message: impl Into<String>) {
         self.issues.error(self.path_of(field), message.into());
     }
 
-    pub(super) fn required(&self, field: &str) {
+    pub(crate) fn required(&self, field: &str) {
         self.error_in(field, REQUIRED);
     }
 
-    pub(super) fn warn_in(&self, field: &str, message: impl Into<String>) {
+    pub(crate) fn warn_in(&self, field: &str, message: impl Into<String>) {
         self.issues.warn(self.path_of(field), message.into());
     }
 
-    pub(super) fn warn(&self, message: impl Into<String>) {
+    pub(crate) fn warn(&self, message: impl Into<String>) {
         self.issues.warn(self.path(), message.into());
     }
 
-    /// Warns about fields that look like misspelt ones.
-    pub(super) fn known(&self, level: &Level) {
+    /// Warns about fields that look like misspelt ones; where reading is strict, refuses all unknown ones.
+    pub(crate) fn known(&self, level: &Level) {
+        if self.issues.strict {
+            return self.only(&level.fields());
+        }
         if let Value::Object(map) = self.value {
             level.misspelt(map, |key, meant| {
                 self.warn_in(key, format!("unknown field; did you mean {meant}?"));
@@ -147,7 +156,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn value(&self) -> &'a Value {
+    /// Refuses all fields but these.
+    pub(crate) fn only(&self, fields: &[&str]) {
+        let Value::Object(map) = self.value else { return };
+        for key in map.keys().filter(|key| !fields.contains(&key.as_str())) {
+            let free = fields.iter().copied().filter(|field| !map.contains_key(*field));
+            let meant = closest(key, free).map(|field| format!("; did you mean {field}?"));
+            self.error_in(&Cut(key).to_string(), format!("unknown field{}", meant.unwrap_or_default()));
+        }
+    }
+
+    pub(crate) fn value(&self) -> &'a Value {
         self.value
     }
 
@@ -158,7 +177,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn has(&self, field: &str) -> bool {
+    pub(crate) fn has(&self, field: &str) -> bool {
         self.get(field).is_some()
     }
 
@@ -172,7 +191,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A field that holds an object.
-    pub(super) fn object<'s>(&'s self, field: &'s str) -> Option<Reader<'s>>
+    pub(crate) fn object<'s>(&'s self, field: &'s str) -> Option<Reader<'s>>
     where
         'a: 's,
     {
@@ -180,34 +199,34 @@ impl<'a> Reader<'a> {
     }
 
     /// A field of any type.
-    pub(super) fn any<'s>(&'s self, field: &'s str) -> Option<Reader<'s>>
+    pub(crate) fn any<'s>(&'s self, field: &'s str) -> Option<Reader<'s>>
     where
         'a: 's,
     {
         self.get(field).map(|v| self.below(Step::Field(field), v))
     }
 
-    pub(super) fn text(&self, field: &str) -> Option<&'a str> {
+    pub(crate) fn text(&self, field: &str) -> Option<&'a str> {
         self.typed(field, "a string", Value::as_str)
     }
 
     /// A string that other objects are likely to have too; absent is empty.
-    pub(super) fn str(&self, field: &str) -> Str {
+    pub(crate) fn str(&self, field: &str) -> Str {
         self.text(field).map(shared).unwrap_or_default()
     }
 
     /// A string that is this object's own; absent is empty.
-    pub(super) fn own_str(&self, field: &str) -> Str {
+    pub(crate) fn own_str(&self, field: &str) -> Str {
         self.text(field).map(str_of).unwrap_or_default()
     }
 
     /// A string that must be there and not be empty.
-    pub(super) fn required_str(&self, field: &str) -> Str {
+    pub(crate) fn required_str(&self, field: &str) -> Str {
         self.non_empty(field, REQUIRED)
     }
 
     /// The same with the text for its absence.
-    pub(super) fn non_empty(&self, field: &str, message: &str) -> Str {
+    pub(crate) fn non_empty(&self, field: &str, message: &str) -> Str {
         let text = if self.has(field) { self.text(field) } else { Some("") };
         if text == Some("") {
             self.error_in(field, message);
@@ -215,12 +234,12 @@ impl<'a> Reader<'a> {
         text.map(shared).unwrap_or_default()
     }
 
-    pub(super) fn flag(&self, field: &str) -> Option<bool> {
+    pub(crate) fn flag(&self, field: &str) -> Option<bool> {
         self.typed(field, "a boolean", Value::as_bool)
     }
 
     /// A whole number: `3`, and also `3.0`, since a protobuf Struct knows only floats.
-    pub(super) fn integer(&self, field: &str) -> Option<i64> {
+    pub(crate) fn integer(&self, field: &str) -> Option<i64> {
         let value = self.get(field)?;
         let number = whole(value);
         if number.is_none() {
@@ -234,7 +253,7 @@ impl<'a> Reader<'a> {
         number
     }
 
-    pub(super) fn int32(&self, field: &str) -> Option<i32> {
+    pub(crate) fn int32(&self, field: &str) -> Option<i32> {
         let number = self.integer(field)?;
         let small = i32::try_from(number).ok();
         if small.is_none() {
@@ -244,7 +263,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of the given words; the default when it is absent, or empty as Go writes that. None: a mistake, reported.
-    pub(super) fn choice_or<T: Copy>(&self, field: &str, words: &[(&str, T)], default: T) -> Option<T> {
+    pub(crate) fn choice_or<T: Copy>(&self, field: &str, words: &[(&str, T)], default: T) -> Option<T> {
         match self.get(field) {
             None => Some(default),
             Some(Value::String(text)) if text.is_empty() => Some(default),
@@ -253,7 +272,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of the given words; None when it is absent, empty or a mistake.
-    pub(super) fn choice<T: Copy>(&self, field: &str, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(&self, field: &str, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(field).filter(|t| !t.is_empty())?;
         let found = words.iter().find(|(word, _)| *word == text);
         if found.is_none() {
@@ -263,7 +282,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One of the given words, which must be there.
-    pub(super) fn required_choice<T: Copy>(&self, field: &str, words: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn required_choice<T: Copy>(&self, field: &str, words: &[(&str, T)]) -> Option<T> {
         match self.get(field) {
             None => self.required(field),
             Some(Value::String(text)) if text.is_empty() => self.required(field),
@@ -273,7 +292,7 @@ impl<'a> Reader<'a> {
     }
 
     /// RFC 3339, with microseconds at most.
-    pub(super) fn time(&self, field: &str) -> Option<Time> {
+    pub(crate) fn time(&self, field: &str) -> Option<Time> {
         let text = self.text(field)?;
         let parsed = text.parse::<jiff::Timestamp>();
         if parsed.is_err() {
@@ -283,7 +302,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value itself as a quantity: a string, or a number as it is written.
-    pub(super) fn as_quantity(&self) -> Option<Quantity> {
+    pub(crate) fn as_quantity(&self) -> Option<Quantity> {
         let parsed = match self.value {
             Value::String(text) => text.parse(),
             Value::Number(number) => match number.as_i64() {
@@ -307,7 +326,7 @@ impl<'a> Reader<'a> {
     /// The elements of a list of objects that `read` makes something of. None: the list is absent.
     ///
     /// A null element counts as an empty object, as Go decodes it.
-    pub(super) fn list<T>(&self, field: &str, mut read: impl FnMut(&Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
+    pub(crate) fn list<T>(&self, field: &str, mut read: impl FnMut(&Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
         let items = self.typed(field, "a list", Value::as_array)?;
         let list = self.below(Step::Field(field), &Value::Null);
         let mut out = Vec::with_capacity(items.len());
@@ -323,7 +342,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of strings, each looked at by `check`. None: the list is absent.
-    pub(super) fn checked_texts(&self, field: &str, mut check: impl FnMut(&str, &Reader<'_>)) -> Option<Vec<Str>> {
+    pub(crate) fn checked_texts(&self, field: &str, mut check: impl FnMut(&str, &Reader<'_>)) -> Option<Vec<Str>> {
         let items = self.typed(field, "a list", Value::as_array)?;
         let list = self.below(Step::Field(field), &Value::Null);
         let mut out = Vec::with_capacity(items.len());
@@ -341,12 +360,12 @@ impl<'a> Reader<'a> {
     }
 
     /// A list of strings; absent is empty.
-    pub(super) fn texts(&self, field: &str) -> Vec<Str> {
+    pub(crate) fn texts(&self, field: &str) -> Vec<Str> {
         self.checked_texts(field, |_, _| {}).unwrap_or_default()
     }
 
     /// Visits the entries of a map. False: it is absent (or not a map, which is reported).
-    pub(super) fn entries(&self, field: &str, mut visit: impl FnMut(&'a str, &Reader<'_>)) -> bool {
+    pub(crate) fn entries(&self, field: &str, mut visit: impl FnMut(&'a str, &Reader<'_>)) -> bool {
         let Some(map) = self.typed(field, "an object", Value::as_object) else { return false };
         let parent = self.below(Step::Field(field), &Value::Null);
         for (key, value) in map {
@@ -356,7 +375,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value itself as a string; null is empty.
-    pub(super) fn as_text(&self) -> Option<&'a str> {
+    pub(crate) fn as_text(&self) -> Option<&'a str> {
         match self.value {
             Value::String(text) => Some(text),
             Value::Null => Some(""),
@@ -367,13 +386,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn map(&self) -> Option<&'a Map<String, Value>> {
+    pub(crate) fn map(&self) -> Option<&'a Map<String, Value>> {
         self.value.as_object()
     }
 }
 
 /// A whole number that fits, in whatever way it is written.
-pub(super) fn whole(value: &Value) -> Option<i64> {
+pub(crate) fn whole(value: &Value) -> Option<i64> {
     // The first float that an i64 can't hold; all whole floats below it convert exactly.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     value.as_i64().or_else(|| {
@@ -383,7 +402,7 @@ pub(super) fn whole(value: &Value) -> Option<i64> {
     })
 }
 
-pub(super) fn str_of(text: &str) -> Str {
+pub(crate) fn str_of(text: &str) -> Str {
     // `Str::default()` is one shared empty string, `"".into()` an allocation.
     if text.is_empty() { Str::default() } else { Str::from(text) }
 }

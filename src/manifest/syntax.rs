@@ -32,14 +32,14 @@ pub fn parse_json(json: &[u8]) -> Result<Value, SyntaxError> {
 }
 
 /// One document of a text.
-pub(super) struct Document {
+pub(crate) struct Document {
     /// From 1, counting as YAML does: empty documents between two `---` count too.
-    pub(super) number: usize,
-    pub(super) value: Value,
+    pub(crate) number: usize,
+    pub(crate) value: Value,
 }
 
 /// All documents of a text, in order. A mistake costs the rest of its section between two `---`, no more.
-pub(super) fn documents(text: &str) -> (Vec<Document>, Vec<SyntaxError>) {
+pub(crate) fn documents(text: &str) -> (Vec<Document>, Vec<SyntaxError>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     let mut number = 0;

@@ -12,6 +12,7 @@ use super::{ManualClock, Service};
 use crate::cluster::store::Origin;
 use crate::cluster::writer::Prepared;
 use crate::cluster::{Ordinal, View};
+use crate::config;
 use crate::engine::fixes::Fix;
 use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Preemption, Profile, Rejection, message};
 use crate::manifest::{self, Item};
@@ -30,6 +31,9 @@ pub enum AnswerError {
     Manifest(String),
     #[error("{0} is not supported yet")]
     Unsupported(String),
+    /// All mistakes of the scenario's `config`, a line each.
+    #[error("{0}")]
+    Config(String),
     #[error("{0}")]
     Engine(String),
 }
@@ -47,13 +51,20 @@ fn decisions(scenario: &Value, fixes: &[Fix]) -> Result<Vec<Value>, AnswerError>
     if !scenario.is_object() {
         return Err(AnswerError::Malformed("expected an object".to_owned()));
     }
-    for (field, feature) in [("policy", "eviction (DeschedulerPolicy)"), ("config", "KubeSchedulerConfiguration")] {
-        if scenario.get(field).is_some_and(|v| !v.is_null()) {
-            return Err(AnswerError::Unsupported(feature.to_owned()));
-        }
+    let given = |field: &str| scenario.get(field).filter(|v| !v.is_null());
+    if given("policy").is_some() {
+        return Err(AnswerError::Unsupported("eviction (DeschedulerPolicy)".to_owned()));
     }
-    let profile = fixes.iter().fold(Profile::default(), |profile, fix| profile.with_fix(*fix));
-    let service = Service::new(Profiles::new([profile]), Arc::new(ManualClock::at(DEFAULT_NOW)));
+    let profiles = match given("config") {
+        None => vec![Profile::default()],
+        Some(value) => {
+            let read = config::from_value(value, "config");
+            read.map_err(|errors| AnswerError::Config(config::Lines(&errors).to_string()))?.profiles
+        }
+    };
+    let with_fixes = |profile| fixes.iter().fold(profile, |profile: Profile, fix| profile.with_fix(*fix));
+    let profiles = Profiles::new(profiles.into_iter().map(with_fixes));
+    let service = Service::new(profiles, Arc::new(ManualClock::at(DEFAULT_NOW)));
     let pending = feed(&service, scenario)?;
     let view = service.cluster.fork();
     let profiles = service.profiles();
