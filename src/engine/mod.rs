@@ -10,6 +10,7 @@
 pub mod decision;
 pub mod events;
 pub mod fixes;
+pub mod legacy_reason;
 pub mod message;
 pub mod plugin;
 pub mod plugins;

@@ -4,6 +4,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
+use super::legacy_reason::LegacyReason;
 use super::volume_reason::VolumeReason;
 use crate::model::{Effect, Str};
 
@@ -68,6 +69,8 @@ pub enum Reason {
         topology_key: Str,
     },
     Volume(VolumeReason),
+    /// A predicate of a Policy file that is no plugin any more.
+    Legacy(LegacyReason),
     /// Features that the pod needs and the node doesn't declare, sorted.
     MissingFeatures(Vec<&'static str>),
     /// The first required affinity term that finds no pod in the node's domain.
@@ -108,6 +111,7 @@ impl Reason {
                 Self::SchedulingGates(_) | Self::NotAmongNodesOf(_) | Self::NoNodeOf(_),
             ) => self == other,
             (Self::Volume(a), Self::Volume(b)) => a.same_text(b),
+            (Self::Legacy(a), Self::Legacy(b)) => a.same_text(b),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
@@ -130,6 +134,7 @@ impl fmt::Display for Reason {
                 f.write_str("node(s) didn't match pod topology spread constraints (missing required label)")
             }
             Self::Volume(reason) => reason.fmt(f),
+            Self::Legacy(reason) => reason.fmt(f),
             Self::MissingFeatures(_) => f.write_str("node(s) didn't match Pod's required features"),
             Self::PodAffinity { .. } => f.write_str("node(s) didn't match pod affinity rules"),
             Self::PodAntiAffinity { .. } => f.write_str("node(s) didn't match pod anti-affinity rules"),
@@ -173,7 +178,12 @@ impl Rejection {
     #[must_use]
     pub fn and(mut self, later: Self) -> Self {
         self.code = self.code.max(later.code);
-        self.reasons.extend(later.reasons);
+        for reason in later.reasons {
+            // Two rules may say the same, and a node counts once for each text.
+            if !self.reasons.iter().any(|r| r.same_text(&reason)) {
+                self.reasons.push(reason);
+            }
+        }
         self
     }
 

@@ -3,14 +3,16 @@
 use super::Options;
 use super::meta::meta;
 use super::near_miss;
-use super::reader::Reader;
+use super::reader::{Reader, str_of};
 use super::resources::{Rule, resource_list};
 use super::taints::taint;
+use crate::model::node::{AvoidedController, PREFER_AVOID_PODS};
 use crate::model::{ContainerImage, Kind, Node, NodeCondition};
 
 pub(super) fn node(object: &Reader<'_>, options: Options) -> Node {
     object.known(&near_miss::OBJECT);
     let mut node = Node { meta: meta(object, Kind::Node, options), ..Default::default() };
+    node.avoided = node.meta.annotations.get(PREFER_AVOID_PODS).map(|text| avoided(text)).unwrap_or_default();
     if let Some(r) = object.object("spec") {
         r.known(&near_miss::NODE_SPEC);
         node.unschedulable = r.flag("unschedulable").unwrap_or(false);
@@ -34,4 +36,16 @@ pub(super) fn node(object: &Reader<'_>, options: Options) -> Node {
 
 fn image(r: &Reader<'_>) -> ContainerImage {
     ContainerImage { names: r.texts("names"), size_bytes: r.integer("sizeBytes").unwrap_or(0) }
+}
+
+/// The annotation is JSON in a string. Upstream takes one that it can't read for none, and so does this.
+fn avoided(annotation: &str) -> Vec<AvoidedController> {
+    let Ok(avoid) = serde_json::from_str::<serde_json::Value>(annotation) else { return Vec::new() };
+    let entries = avoid.get("preferAvoidPods").and_then(|list| list.as_array()).into_iter().flatten();
+    let controllers = entries.filter_map(|entry| {
+        let controller = entry.get("podSignature")?.get("podController")?;
+        let text = |field: &str| Some(str_of(controller.get(field)?.as_str()?));
+        Some(AvoidedController { kind: text("kind")?, uid: text("uid")? })
+    });
+    controllers.collect()
 }

@@ -21,6 +21,7 @@ pub mod pdb;
 pub mod pod;
 pub mod pod_status;
 pub mod priority_class;
+pub mod qos;
 pub mod quantity;
 pub mod requests;
 pub mod resources;

@@ -15,6 +15,15 @@ pub struct Node {
     pub conditions: Vec<NodeCondition>,
     pub images: Vec<ContainerImage>,
     pub declared_features: Vec<Str>,
+    /// Controllers whose pods the node would rather not have: the `preferAvoidPods` annotation, read.
+    pub avoided: Vec<AvoidedController>,
+}
+
+/// A pod controller by kind and uid.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AvoidedController {
+    pub kind: Str,
+    pub uid: Str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,6 +38,9 @@ pub struct ContainerImage {
     pub names: Vec<Str>,
     pub size_bytes: i64,
 }
+
+/// The annotation behind [`Node::avoided`].
+pub const PREFER_AVOID_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 
 /// The label whose domain is a single node.
 pub const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";

@@ -2,6 +2,7 @@
 
 mod image_locality;
 mod inter_pod_affinity;
+pub mod legacy;
 pub(crate) mod node_affinity;
 mod node_declared_features;
 mod node_name;

@@ -246,3 +246,22 @@ fn selectors_join_labels_and_expressions() {
     let spec = pod(&pod_with(&json!({"affinity": {"podAntiAffinity": affinity}}))).spec;
     assert_eq!(spec.affinity.pod_anti.unwrap().required[0].selector, selector(&[("app", "web"), ("tier", "x")]));
 }
+
+#[test]
+fn the_pods_that_a_node_avoids_are_in_an_annotation() {
+    use crate::model::node::{AvoidedController, PREFER_AVOID_PODS};
+    let avoided = |annotation: &str| {
+        node(&json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "n1", "uid": "u", "annotations": {PREFER_AVOID_PODS: annotation}},
+        }))
+        .avoided
+    };
+    let set = AvoidedController { kind: "ReplicaSet".into(), uid: "u1".into() };
+    let json = r#"{"preferAvoidPods": [{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": "u1"}},
+                   "reason": "x"}, {"podSignature": {}}, 7]}"#;
+    assert_eq!(avoided(json), [set]);
+    for unreadable in ["", "{", "[]", "null", r#"{"preferAvoidPods": {}}"#] {
+        assert_eq!(avoided(unreadable), [], "{unreadable}");
+    }
+}

@@ -138,12 +138,10 @@ fn system_defaults() -> Vec<TopologySpreadConstraint> {
         .to_vec()
 }
 
-/// The selector of a pod's like: of all services that select it, and of its controller.
-fn deduced_selector(view: &View, pod: &Pod) -> LabelSelector {
-    let namespace = &pod.meta.namespace;
-    let objects = view.objects();
+/// What all services that select a pod select; everything, if none does.
+pub(super) fn selector_of_services(view: &View, pod: &Pod) -> LabelSelector {
     let mut merged = crate::model::Labels::default();
-    for service in objects.services(namespace) {
+    for service in view.objects().services(&pod.meta.namespace) {
         let Some(selector) = &service.selector else { continue };
         if selector.is_subset_of(&pod.meta.labels) {
             for (key, value) in selector.iter() {
@@ -151,7 +149,14 @@ fn deduced_selector(view: &View, pod: &Pod) -> LabelSelector {
             }
         }
     }
-    let selector = LabelSelector::from_map(&merged);
+    LabelSelector::from_map(&merged)
+}
+
+/// The selector of a pod's like: of all services that select it, and of its controller.
+fn deduced_selector(view: &View, pod: &Pod) -> LabelSelector {
+    let namespace = &pod.meta.namespace;
+    let objects = view.objects();
+    let selector = selector_of_services(view, pod);
     let Some(owner) = pod.meta.controller() else { return selector };
     let owned = match (&*owner.api_version, &*owner.kind) {
         ("v1", "ReplicationController") => objects

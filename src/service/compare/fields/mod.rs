@@ -116,7 +116,18 @@ fn meta(w: &mut FieldWriter, meta: &ObjectMeta) {
 }
 
 fn node(w: &mut FieldWriter, node: &Node) {
-    let Node { meta: _, unschedulable, taints, allocatable, capacity, conditions, images, declared_features } = node;
+    // What is avoided is an annotation, and compared as one.
+    let Node {
+        meta: _,
+        unschedulable,
+        taints,
+        allocatable,
+        capacity,
+        conditions,
+        images,
+        declared_features,
+        avoided: _,
+    } = node;
     w.inside("spec", |w| {
         w.flag("unschedulable", *unschedulable);
         w.each("taints", taints, |w, Taint { key, value, effect, added }| {
