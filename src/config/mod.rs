@@ -8,6 +8,7 @@
 //! upstream's text where upstream has one; no input makes this panic; nothing is read but the file itself.
 
 mod error;
+pub mod policy;
 pub mod scheduler;
 
 use std::path::Path;
@@ -101,16 +102,15 @@ pub fn from_value(value: &Value, file: &str) -> Result<SchedulerConfig, Vec<Conf
 }
 
 /// The kinds of files that there are.
-const KINDS: [&str; 2] = [scheduler::KIND, "Policy"];
+const KINDS: [&str; 2] = [scheduler::KIND, policy::KIND];
 
 fn by_kind(r: &Reader<'_>) -> Option<SchedulerConfig> {
+    // Before the reader is asked for the kind: the keys of these files match without regard to case.
+    if policy::is_policy(r.value()) {
+        return policy::read(r);
+    }
     match r.text("kind").unwrap_or_default() {
         scheduler::KIND => scheduler::read(r),
-        // The seam for files of kube-scheduler before 1.23: `config::policy` reads them.
-        "Policy" => {
-            r.error_in("kind", "legacy Policy files are not supported yet");
-            None
-        }
         "" if r.has("kind") => None,
         "" => {
             r.error_in("kind", format!("{REQUIRED}: one of {}", KINDS.join(", ")));

@@ -2,6 +2,7 @@
 //! (`tests/conformance/README.md`). Outsiders judge Berth by it, so it goes the way of the RPCs: manifests are read, fed
 //! through the writer, and decided on a fork by the same engine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -203,8 +204,13 @@ fn scores(view: &View, decision: &Decision) -> Value {
     let Some(scores) = &decision.scores else { return json!({}) };
     let per_node = decision.feasible.iter().enumerate().map(|(i, ordinal)| {
         let by_plugin = scores.plugins.iter().zip(&scores.by_plugin);
+        // A Policy can have several scorers of one name: they show as their sum.
+        let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+        for (plugin, column) in by_plugin {
+            *sums.entry(plugin).or_default() += column[i];
+        }
         let plugins: Map<String, Value> =
-            by_plugin.map(|(plugin, column)| (plugin.to_string(), json!(column[i]))).collect();
+            sums.into_iter().map(|(plugin, sum)| (plugin.to_owned(), json!(sum))).collect();
         (name(view, *ordinal), json!({ "total": scores.totals[i], "plugins": plugins }))
     });
     Value::Object(per_node.collect())
