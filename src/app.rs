@@ -14,6 +14,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::api::server;
 use crate::http;
 use crate::service::Service;
+use crate::service::config_file::Reload;
 use crate::telemetry::log::LogFilter;
 
 /// How long clients may take to finish after a signal. Kubernetes sends SIGKILL after 30 s by default.
@@ -68,6 +69,7 @@ pub fn run(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAddr>))
 async fn serve(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAddr>)) -> Result<(), AppError> {
     let Setup { service, addr, admin } = setup;
     let signal = signals().map_err(AppError::Runtime)?;
+    let hangups = if service.config_status().is_some() { Some(hangups().map_err(AppError::Runtime)?) } else { None };
     let (stop, mut stopping) = watch::channel(false);
     let admin = match admin {
         Some((addr, log)) => Some(Admin::start(service.clone(), log, stopping.clone(), addr).await?),
@@ -79,6 +81,7 @@ async fn serve(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAdd
     let bound = server::bind(service.clone(), addr, shutdown).await;
     let (addr, server) = bound.map_err(|source| AppError::Bind { addr, source })?;
     let looking = tokio::spawn(look_for_retries(service.clone()));
+    let reloading = hangups.map(|hangups| tokio::spawn(reload(service.clone(), hangups)));
     let ticking = tokio::spawn(tick(service));
     let mut server = tokio::spawn(server);
     listening(addr, admin.as_ref().map(|admin| admin.addr));
@@ -98,6 +101,9 @@ async fn serve(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAdd
     };
     ticking.abort();
     looking.abort();
+    if let Some(reloading) = reloading {
+        reloading.abort();
+    }
     if let Some(admin) = admin {
         admin.stop().await;
     }
@@ -160,6 +166,61 @@ async fn look_for_retries(service: Arc<Service>) {
         let service = service.clone();
         let _ = tokio::task::spawn_blocking(move || service.look_for_retries()).await;
     }
+}
+
+/// Reads the configuration file again on SIGHUP and when it changed, for ever.
+async fn reload(service: Arc<Service>, mut hangups: Hangups) {
+    let mut looks = interval(TICK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let always = tokio::select! {
+            _ = looks.tick() => false,
+            () = hangup(&mut hangups) => true,
+        };
+        let service = service.clone();
+        let Ok(reload) = tokio::task::spawn_blocking(move || service.reload_config(always)).await else { continue };
+        match reload {
+            Reload::Unchanged => {}
+            Reload::Done { profiles, notes } => {
+                tracing::info!("configuration reloaded, profiles in force: {}", profiles.join(", "));
+                notes.iter().for_each(|note| tracing::info!("configuration: {note}"));
+            }
+            Reload::Refused(errors) => {
+                let mistakes = if errors.len() == 1 { "mistake" } else { "mistakes" };
+                tracing::error!("configuration has {} {mistakes}, the profiles of before stay", errors.len());
+                errors.iter().for_each(|error| tracing::error!("configuration: {error}"));
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+type Hangups = tokio::signal::unix::Signal;
+
+#[cfg(unix)]
+fn hangups() -> io::Result<Hangups> {
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())
+}
+
+#[cfg(unix)]
+async fn hangup(hangups: &mut Hangups) {
+    if hangups.recv().await.is_none() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// There is no such signal; the file's content says enough.
+#[cfg(not(unix))]
+type Hangups = ();
+
+#[cfg(not(unix))]
+fn hangups() -> io::Result<Hangups> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn hangup(_: &mut Hangups) {
+    std::future::pending::<()>().await;
 }
 
 /// The name of the first signal to stop.

@@ -231,3 +231,74 @@ fn json_lines_of_a_call_carry_its_request_id_once_the_level_is_raised_live() {
     assert!(calls[0]["span"]["request_id"].as_str().is_some_and(|id| id.ends_with("-2")), "{log}");
     assert_eq!(calls[0]["code"], "OK");
 }
+
+const CONFIG: &str =
+    "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: NAME}]\n";
+
+/// A file of this process alone, with a profile of this name.
+fn config(file: &str, profile: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("berth-serve-{}-{file}", std::process::id()));
+    std::fs::write(&path, CONFIG.replace("NAME", profile)).unwrap();
+    path
+}
+
+impl Served {
+    /// Waits until the metrics page has this line.
+    fn metric(&self, line: &str) {
+        let begun = std::time::Instant::now();
+        loop {
+            let (_, page) = self.http("GET", "/metrics", "");
+            if page.lines().any(|l| l == line) {
+                return;
+            }
+            assert!(begun.elapsed().as_secs() < 60, "{line} didn't come: {page}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn a_changed_configuration_is_taken_and_a_wrong_one_is_not() {
+    let path = config("reload.yaml", "one");
+    let served = serve(&["--cluster", "cluster.yaml", "--scheduler-config", path.to_str().unwrap()]);
+    let text = served.greeting.join("\n");
+    assert!(text.contains(&format!("profiles one of {}", path.display())), "{text}");
+    served.metric("berth_config_last_reload_successful 1");
+
+    std::fs::write(&path, CONFIG.replace("NAME", "two")).unwrap();
+    served.metric("berth_config_reloads_total{result=\"success\"} 1");
+    std::fs::write(&path, CONFIG.replace("NAME", "''")).unwrap();
+    served.metric("berth_config_reloads_total{result=\"failure\"} 1");
+    served.metric("berth_config_last_reload_successful 0");
+    // Unchanged, and read all the same.
+    served.signal("-HUP");
+    served.metric("berth_config_reloads_total{result=\"failure\"} 2");
+    std::fs::write(&path, CONFIG.replace("NAME", "three")).unwrap();
+    served.metric("berth_config_last_reload_successful 1");
+    served.signal("-HUP");
+    served.metric("berth_config_reloads_total{result=\"success\"} 3");
+
+    served.signal("-TERM");
+    let (code, log) = served.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("profiles in force: two") && log.contains("profiles in force: three"), "{log}");
+    assert!(log.contains("profiles[0].schedulerName: Required value"), "{log}");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_wrong_configuration_at_the_start_is_refused_with_all_its_mistakes() {
+    let path = config("wrong.yaml", "{}, extra: 1");
+    let file = path.to_str().unwrap();
+    for command in [
+        &["serve", "--addr", "127.0.0.1:0", "--scheduler-config", file][..],
+        &["schedule", "--cluster", "cluster.yaml", "-f", "small.yaml", "--scheduler-config", file],
+    ] {
+        let output = berth(command).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(&format!("{file}: profiles[0].extra: unknown field")), "{text}");
+        assert!(text.contains(&format!("{file}: profiles[0].schedulerName: expected a string")), "{text}");
+    }
+    std::fs::remove_file(path).unwrap();
+}

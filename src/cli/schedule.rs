@@ -38,6 +38,9 @@ pub(super) struct Args {
     /// Scheduler profile; by default the one that the pod's schedulerName names
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// Profiles to decide with: a KubeSchedulerConfiguration, JSON or YAML [default: kube-scheduler's default profile]
+    #[arg(long, value_name = "FILE", conflicts_with = "addr")]
+    scheduler_config: Option<PathBuf>,
     /// Hold the room of placed pods for 60 s (with --cluster: against the pods that follow in the file)
     #[arg(long)]
     reserve: bool,
@@ -118,6 +121,13 @@ fn decide(args: &Args) -> Result<Vec<Decided>, Failure> {
 fn decide_here(args: &Args, pods: Vec<Placed<PodManifest>>) -> Result<Vec<Decided>, Failure> {
     // No reservation ends while the command runs, and the same input gives the same output.
     let service = Service::new(Profiles::default(), Arc::new(ManualClock::default()));
+    if let Some(file) = &args.scheduler_config {
+        let status = service.load_config(file);
+        let status = status.map_err(|errors| Failure::Input(errors.iter().map(ToString::to_string).collect()))?;
+        for note in &status.notes {
+            output::complain(format!("berth schedule: note: {}: {note}", status.file));
+        }
+    }
     let loaded = service.load_files(&args.cluster);
     let loaded = loaded.map_err(|errors| Failure::Input(errors.iter().map(ToString::to_string).collect()))?;
     if loaded.nodes == 0 {

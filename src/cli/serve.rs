@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Exit, output};
 use crate::api::server::SERVICES;
 use crate::app::{self, AppError, Setup};
+use crate::config;
 use crate::model::Kind;
 use crate::service::Service;
 use crate::service::load::Loaded;
@@ -27,6 +28,12 @@ pub(super) struct Args {
     /// Manifests to begin with: JSON or YAML, also of several objects, such as `kubectl get nodes,pods -A -o json`
     #[arg(long, value_name = "FILE", num_args = 1..)]
     cluster: Vec<PathBuf>,
+    /// Profiles: a KubeSchedulerConfiguration, JSON or YAML [default: kube-scheduler's default profile]
+    ///
+    /// Read again on SIGHUP, and within about a second when its content changes. A file with mistakes is refused as a whole:
+    /// at the start with exit code 2, later with the profiles of before staying in force.
+    #[arg(long, value_name = "FILE")]
+    scheduler_config: Option<PathBuf>,
     /// Address of the admin port, or none [default: 127.0.0.1:10251; a free port if --addr has another port than 50051]
     ///
     /// It answers over plain HTTP: /metrics, /healthz, /readyz, /debug/cache, /debug/log.
@@ -88,15 +95,38 @@ fn serve(args: &Args) -> Result<(), (String, Exit)> {
     if let Some(kinds) = &args.require {
         service.cluster.writer().readiness_mut().require(kinds.iter().copied());
     }
+    if let Some(file) = &args.scheduler_config {
+        load_config(&service, file)?;
+    }
     let loaded = if args.cluster.is_empty() { None } else { Some(load(&service, &args.cluster)?) };
+    let config = args.scheduler_config.as_ref().map(|_| profiles_line(&service));
     let setup = Setup { service, addr, admin: admin.map(|addr| (addr, log)) };
     let served = app::run(setup, |addr, admin| {
-        output::line(greeting(addr, admin, loaded.as_ref(), args.require.as_deref()));
+        output::line(greeting(addr, admin, loaded.as_ref(), config.clone(), args.require.as_deref()));
     });
     served.map_err(|error| {
         let exit = if matches!(error, AppError::BeyondLoopback(_)) { Exit::Usage } else { Exit::Failed };
         (format!("berth serve: {error}"), exit)
     })
+}
+
+fn load_config(service: &Service, file: &Path) -> Result<(), (String, Exit)> {
+    let status = service.load_config(file).map_err(|errors| {
+        let noun = if errors.len() == 1 { "mistake" } else { "mistakes" };
+        let text = format!("berth serve: {} {noun} in the configuration\n{}", errors.len(), config::Lines(&errors));
+        (text, Exit::Usage)
+    })?;
+    for note in &status.notes {
+        output::complain(format!("note: {}: {note}", status.file));
+    }
+    Ok(())
+}
+
+/// The profiles in force and where they come from.
+fn profiles_line(service: &Service) -> String {
+    let names: Vec<String> = service.profiles().iter().map(|profile| profile.name().to_string()).collect();
+    let file = service.config_status().map(|status| status.file).unwrap_or_default();
+    format!("{} of {file}", names.join(", "))
 }
 
 fn load(service: &Service, files: &[PathBuf]) -> Result<Loaded, (String, Exit)> {
@@ -153,7 +183,13 @@ pub(super) fn kind(text: &str) -> Result<Kind, String> {
     })
 }
 
-fn greeting(addr: SocketAddr, admin: Option<SocketAddr>, loaded: Option<&Loaded>, required: Option<&[Kind]>) -> String {
+fn greeting(
+    addr: SocketAddr,
+    admin: Option<SocketAddr>,
+    loaded: Option<&Loaded>,
+    profiles: Option<String>,
+    required: Option<&[Kind]>,
+) -> String {
     // Whoever listens on all addresses is asked on one of them.
     let to_ask = |addr: SocketAddr| -> SocketAddr {
         if addr.ip().is_unspecified() { (IpAddr::V4(Ipv4Addr::LOCALHOST), addr.port()).into() } else { addr }
@@ -177,6 +213,9 @@ fn greeting(addr: SocketAddr, admin: Option<SocketAddr>, loaded: Option<&Loaded>
             let kinds = kinds.join(", ");
             entry("cluster", format!("empty; decisions begin with the first node, or a feed's snapshot of {kinds}"));
         }
+    }
+    if let Some(profiles) = profiles {
+        entry("profiles", profiles);
     }
     entry("services", format!("{}, health, reflection", SERVICES.join(", ")));
     if let Some(admin) = admin {
@@ -231,7 +270,7 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(body).unwrap();
             assert!(!body.contains('\''));
         }
-        let everywhere = greeting("0.0.0.0:7".parse().unwrap(), None, None, None);
+        let everywhere = greeting("0.0.0.0:7".parse().unwrap(), None, None, None, None);
         assert!(everywhere.contains(" 127.0.0.1:7 berth.v1.SchedulerService/Schedule"), "{everywhere}");
     }
 }

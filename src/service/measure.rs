@@ -29,7 +29,7 @@ pub struct Picture {
 impl Service {
     /// The numbers of now.
     pub fn sizes(&self) -> Sizes {
-        let Summary { view, ready, pods, objects, started, .. } = self.summary();
+        let Summary { view, ready, pods, objects, started, config_file, .. } = self.summary();
         let (tally, reservations, room, kept) = {
             let writer = self.cluster.writer();
             let (room, kept) = (writer.view().pod_count(), writer.view().kept_keys());
@@ -66,6 +66,7 @@ impl Service {
             ready: ready.is_ready(),
             sources: named.map(|(name, state)| (name.clone(), seconds(view.now, state.last_heard))).collect(),
             started_seconds: seconds(started, Time(0)),
+            config: config_file.map(|status| (status.refused.is_none(), seconds(status.loaded, Time(0)))),
         }
     }
 

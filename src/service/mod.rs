@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod clock;
 pub mod compare;
+pub mod config_file;
 pub mod error;
 pub mod explain;
 pub mod feed;
@@ -50,6 +51,7 @@ pub struct Service {
     retries: Arc<Retries>,
     fencing: feed::Fencing,
     metrics: Metrics,
+    config_file: config_file::ConfigFile,
     started: Time,
 }
 
@@ -71,6 +73,7 @@ impl Service {
             retries: Arc::default(),
             fencing: feed::Fencing::default(),
             metrics: Metrics::default(),
+            config_file: config_file::ConfigFile::default(),
         }
     }
 

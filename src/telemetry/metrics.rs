@@ -54,6 +54,11 @@ struct Event {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reloads {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Build {
     version: &'static str,
 }
@@ -131,6 +136,7 @@ pub struct Metrics {
     feed_streams: Family<FeedStream, Gauge>,
     feed_batch_seconds: Timing,
     snapshots: Family<Event, Counter>,
+    config_reloads: Family<Reloads, Counter>,
     calls: Calls,
 }
 
@@ -146,6 +152,7 @@ impl Default for Metrics {
         let feed_streams = Family::default();
         let feed_batch_seconds = Timing::default();
         let snapshots = Family::default();
+        let config_reloads = Family::default();
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
 
@@ -163,6 +170,7 @@ impl Default for Metrics {
         let help = "Time of reading and applying one batch of a feed";
         berth.register_with_unit("feed_batch_duration", help, Unit::Seconds, feed_batch_seconds.clone());
         berth.register("feed_snapshots", "Snapshots by what happened to them", snapshots.clone());
+        berth.register("config_reloads", "Reloads of the configuration file by result", config_reloads.clone());
         berth.register("build_info", "Always 1; the label says which version runs", build);
         let calls = Calls::register(&mut registry);
 
@@ -177,6 +185,7 @@ impl Default for Metrics {
             feed_streams,
             feed_batch_seconds,
             snapshots,
+            config_reloads,
             calls,
         }
     }
@@ -218,6 +227,12 @@ impl Metrics {
 
     pub fn snapshot(&self, event: SnapshotEvent) {
         self.snapshots.get_or_create(&Event { event: event.as_str() }).inc();
+    }
+
+    /// The configuration file was read again.
+    pub fn config_reloaded(&self, success: bool) {
+        let result = if success { "success" } else { "failure" };
+        self.config_reloads.get_or_create(&Reloads { result }).inc();
     }
 
     /// A feed stream is open for as long as what this gives lives.

@@ -19,6 +19,7 @@ fn page_of_everything() -> String {
     calls.started();
     assert_eq!(calls.ended(0, Duration::from_micros(30)), "OK");
     assert_eq!(calls.ended(77, Duration::from_micros(30)), "Unknown");
+    metrics.config_reloaded(false);
     let sizes = Sizes {
         cache: vec![("nodes", 3), ("assumed_pods", 1)],
         pods: vec![("bound", 5)],
@@ -29,6 +30,7 @@ fn page_of_everything() -> String {
         ready: true,
         sources: vec![("informer".into(), 1.5)],
         started_seconds: 1.0,
+        config: Some((true, 1_700_000_000.0)),
     };
     metrics.render(&sizes).unwrap()
 }
@@ -38,6 +40,9 @@ fn label_names_and_values_are_those_of_kube_scheduler_under_another_prefix() {
     let page = page_of_everything();
     for line in [
         "berth_schedule_attempts_total{result=\"scheduled\",profile=\"default-scheduler\"} 1",
+        "berth_config_reloads_total{result=\"failure\"} 1",
+        "berth_config_last_reload_successful 1",
+        "berth_config_last_reload_success_timestamp_seconds 1700000000.0",
         "berth_schedule_attempts_total{result=\"unschedulable\",profile=\"default-scheduler\"} 1",
         "berth_schedule_attempts_total{result=\"error\",profile=\"default-scheduler\"} 1",
         "berth_scheduling_attempt_duration_seconds_count{result=\"error\",profile=\"default-scheduler\"} 1",
@@ -76,6 +81,9 @@ fn the_metric_families_are_these() {
         [
             "berth_build_info gauge",
             "berth_cache_size gauge",
+            "berth_config_last_reload_success_timestamp_seconds gauge",
+            "berth_config_last_reload_successful gauge",
+            "berth_config_reloads counter",
             "berth_dry_runs counter",
             "berth_feed_batch_duration_seconds histogram",
             "berth_feed_events counter",

@@ -39,6 +39,9 @@ pub struct Sizes {
     pub sources: Vec<(Str, f64)>,
     /// Since the Unix epoch.
     pub started_seconds: f64,
+    /// Of the configuration file, if one was named: whether it could be used when it was last read, and when, since the Unix
+    /// epoch, the profiles in force were read.
+    pub config: Option<(bool, f64)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -92,6 +95,15 @@ pub(super) fn register(registry: &mut Registry, sizes: &Sizes) {
         gauge.set(seconds.max(gauge.get()));
     }
     berth.register_with_unit("feed_staleness", "Time since a feeding client's last word", Unit::Seconds, staleness);
+
+    if let Some((successful, seconds)) = sizes.config {
+        let help = "Whether the configuration file could be used when it was last read";
+        berth.register("config_last_reload_successful", help, gauge(successful.into()));
+        let loaded = Seconds::default();
+        loaded.set(seconds);
+        let help = "When the profiles in force were read from the configuration file, since the Unix epoch";
+        berth.register_with_unit("config_last_reload_success_timestamp", help, Unit::Seconds, loaded);
+    }
 
     let process = registry.sub_registry_with_prefix("process");
     let started = Seconds::default();

@@ -89,3 +89,28 @@ async fn rows_show_what_is_there() {
     assert_eq!((cluster.reservations, cluster.profiles.as_slice()), (1, &["default-scheduler".to_owned()][..]));
     assert_eq!(cluster.started_at.unwrap().seconds, 1_000_000);
 }
+
+#[tokio::test]
+async fn the_configuration_file_shows_with_what_is_wrong_with_it_now() {
+    let berth = Berth::start().await;
+    assert_eq!(berth.cluster().await.config_file, None);
+    let path = std::env::temp_dir().join(format!("berth-inspect-{}.yaml", std::process::id()));
+    let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    std::fs::write(&path, format!("{head}parallelism: 4\nprofiles: [{{schedulerName: one}}]\n")).unwrap();
+    berth.service.load_config(&path).unwrap();
+    let summary = berth.cluster().await;
+    let file = summary.config_file.unwrap();
+    assert_eq!((summary.profiles, file.file), (vec!["one".to_owned()], path.display().to_string()));
+    assert_eq!(file.notes, ["parallelism has no effect: Berth decides on one thread a request"]);
+    assert_eq!((file.loaded_at.unwrap().seconds, file.refused_at, file.errors.len()), (1_000_000, None, 0));
+
+    berth.clock.advance_secs(5);
+    std::fs::write(&path, format!("{head}parallelism: 0\nprofile: []\n")).unwrap();
+    berth.service.reload_config(false);
+    let summary = berth.cluster().await;
+    let file = summary.config_file.unwrap();
+    assert_eq!(summary.profiles, ["one"], "what was read before is in force");
+    assert_eq!((file.loaded_at.unwrap().seconds, file.refused_at.unwrap().seconds), (1_000_000, 1_000_005));
+    assert_eq!(file.errors.len(), 2, "{:?}", file.errors);
+    std::fs::remove_file(path).unwrap();
+}

@@ -10,6 +10,7 @@ use crate::cluster::readiness::Ready;
 use crate::engine::Profile;
 use crate::model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
 use crate::model::{Kind, requests};
+use crate::service::config_file::ConfigStatus;
 use crate::service::inspect::{AmountMap, NodeEntry, PageRequest, PodEntry, PodFilter, Summary};
 use crate::service::recent::RecentDecision;
 use crate::service::{FieldError, ServiceError};
@@ -75,6 +76,18 @@ pub(in crate::api) fn cluster(summary: Summary) -> pb::GetClusterResponse {
         profiles: summary.profiles.iter().map(ToString::to_string).collect(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: Some(timestamp(summary.started)),
+        config_file: summary.config_file.map(config_file),
+    }
+}
+
+fn config_file(status: ConfigStatus) -> pb::ConfigFile {
+    let (refused_at, errors) = status.refused.map(|(at, errors)| (timestamp(at), errors)).unzip();
+    pb::ConfigFile {
+        file: status.file,
+        loaded_at: Some(timestamp(status.loaded)),
+        notes: status.notes,
+        refused_at,
+        errors: errors.unwrap_or_default(),
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 pub use page::{Page, PageRequest};
 
+use super::config_file::ConfigStatus;
 use super::recent::RecentDecision;
 use super::{Service, ServiceError, ViewInfo};
 use crate::cluster::readiness::Ready;
@@ -38,6 +39,8 @@ pub struct Summary {
     pub resources: BTreeMap<Str, (i64, i64)>,
     pub profiles: Vec<Str>,
     pub started: Time,
+    /// The file that the profiles come from, if one was named.
+    pub config_file: Option<ConfigStatus>,
 }
 
 #[derive(Debug, Clone)]
@@ -104,6 +107,7 @@ impl Service {
             resources,
             profiles: self.profiles().iter().map(|p| p.name().clone()).collect(),
             started: self.started(),
+            config_file: self.config_status(),
         }
     }
 
