@@ -27,6 +27,9 @@ fn as_upstream(case: &str) -> Option<Value> {
         "zoned-volume-and-node-without-zone" => serde_json::json!([
             { "pod": "q0", "feasible": ["n1", "n3"] }, { "pod": "q0", "best": ["n1", "n3"] }
         ]),
+        "pod-level-request-in-score" => serde_json::json!([
+            { "pod": "q0", "feasible": ["n1", "n2"] }, { "pod": "q0", "best": ["n2"] }
+        ]),
         _ => return None,
     };
     Some(expect)
@@ -138,7 +141,7 @@ fn where_upstream_is_wrong_the_switch_of_the_cases_name_is_right() {
         assert!(broken.is_empty(), "{name}: {}", broken.join("\n"));
         tested += 1;
     }
-    assert_eq!(tested, 2);
+    assert_eq!(tested, 3);
 }
 
 #[test]

@@ -50,6 +50,9 @@ shop/large-pod: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untol
  NODES  PLUGIN            REASON                           DETAIL                          EXAMPLE
      1  NodeResourcesFit  Insufficient cpu                 asks 2000m, at most 1000m free  n1
      1  TaintToleration   node(s) had untolerated taint(s)  dedicated=batch:NoSchedule      n2
+
+no new claims to deallocate, preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 \
+Preemption is not helpful for scheduling.
 ";
 
 /// Columns are as wide as their content, so runs of blanks say nothing.
@@ -210,4 +213,22 @@ fn a_bench_measures_judges_and_says_so_in_json() {
     assert_eq!(code(&resync), Some(i32::from(report["holds"] != true)));
     let little = berth(&["bench", "soak", "--pods", "10", "--cluster-pods", "10"]);
     assert_eq!(code(&little), Some(1), "{}", out(&little));
+}
+
+#[test]
+fn a_profile_is_changed_for_one_run() {
+    let ask = |more: &[&str]| berth(&[&["schedule", "-f", "small.yaml", "--cluster", "cluster.yaml"], more].concat());
+    let output = ask(&["--disable", "TaintToleration", "--weight", "ImageLocality=5"]);
+    assert_eq!(code(&output), Some(0), "{}", err(&output));
+    assert!(squeezed(&out(&output))[1].ends_with(" 2/2"), "the taint is not looked at: {}", out(&output));
+    for (options, part) in [
+        (&["--disable", "NoSuch"][..], "override.disable[NoSuch]: no plugin is called \"NoSuch\""),
+        (&["--weight", "NodeName=1"], "NodeName doesn't score in profile \"default-scheduler\"; enable it"),
+        (&["--weight", "ImageLocality"], "expected PLUGIN=N"),
+        (&["--scheduler-config", "cluster.yaml"], "cluster.yaml: "),
+    ] {
+        let output = ask(options);
+        assert_eq!(code(&output), Some(2), "{}", out(&output));
+        assert!(err(&output).contains(part), "{}", err(&output));
+    }
 }

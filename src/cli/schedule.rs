@@ -12,6 +12,7 @@ use super::{Exit, output};
 use crate::api::pb::reason_count::Detail;
 use crate::api::pb::scheduler_service_client::SchedulerServiceClient;
 use crate::api::{client, pb, schedule_response};
+use crate::engine::Override;
 use crate::manifest::{self, Placed, PodManifest};
 use crate::service::schedule::Request;
 use crate::service::{ManualClock, Service, profiles::Profiles};
@@ -41,6 +42,12 @@ pub(super) struct Args {
     /// Profiles to decide with: a KubeSchedulerConfiguration, JSON or YAML [default: kube-scheduler's default profile]
     #[arg(long, value_name = "FILE", conflicts_with = "addr")]
     scheduler_config: Option<PathBuf>,
+    /// Weight of a score plugin, in place of the profile's; may be repeated
+    #[arg(long = "weight", value_name = "PLUGIN=N", value_parser = weight)]
+    weights: Vec<(String, i32)>,
+    /// A plugin that is not to run; may be repeated
+    #[arg(long = "disable", value_name = "PLUGIN")]
+    disabled: Vec<String>,
     /// Hold the room of placed pods for 60 s (with --cluster: against the pods that follow in the file)
     #[arg(long)]
     reserve: bool,
@@ -135,7 +142,13 @@ fn decide_here(args: &Args, pods: Vec<Placed<PodManifest>>) -> Result<Vec<Decide
     }
     let decide = |Placed { value: PodManifest { pod, .. }, warnings, .. }: Placed<PodManifest>| {
         let name = pod.meta.key();
-        let request = Request { warnings, profile: args.profile.clone(), dry_run: !args.reserve, ..Request::new(pod) };
+        let overrides = Override {
+            weights: args.weights.iter().map(|(plugin, weight)| (plugin.clone(), i64::from(*weight))).collect(),
+            disable: args.disabled.iter().cloned().collect(),
+            ..Override::default()
+        };
+        let (profile, dry_run) = (args.profile.clone(), !args.reserve);
+        let request = Request { warnings, profile, dry_run, overrides, ..Request::new(pod) };
         let answer = service.schedule(request, &AtomicBool::new(false));
         let answer = answer.map_err(|error| Failure::Input(vec![error.to_string()]))?;
         Ok((name, schedule_response(answer)))
@@ -157,6 +170,11 @@ fn ask_server(args: &Args, addr: &str, pods: Vec<Placed<PodManifest>>) -> Result
                 pod: Some(pb::PodSource { source: Some(source) }),
                 profile: args.profile.clone().unwrap_or_default(),
                 dry_run: !args.reserve,
+                r#override: Some(pb::ProfileOverride {
+                    score_weights: args.weights.iter().cloned().collect(),
+                    disable: args.disabled.clone(),
+                    ..Default::default()
+                }),
                 ..Default::default()
             };
             let answer = client.schedule(request).await;
@@ -165,6 +183,13 @@ fn ask_server(args: &Args, addr: &str, pods: Vec<Placed<PodManifest>>) -> Result
         }
         Ok(decided)
     })
+}
+
+/// `ImageLocality=5`.
+fn weight(text: &str) -> Result<(String, i32), String> {
+    let (plugin, weight) = text.split_once('=').ok_or("expected PLUGIN=N")?;
+    let weight = weight.parse().map_err(|_| format!("{weight:?} is no whole number"))?;
+    Ok((plugin.to_owned(), weight))
 }
 
 fn page(decided: &[Decided]) -> String {

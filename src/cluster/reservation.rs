@@ -27,6 +27,8 @@ pub enum Basis {
     /// Decided here, for a request that may be repeated and then gets the same answer.
     Decided {
         profile: Str,
+        /// What the request changed of the profile, as one text; empty: nothing.
+        overrides: Str,
         /// The only nodes that came into question, sorted; empty: all.
         candidates: Vec<Str>,
     },

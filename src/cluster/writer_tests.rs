@@ -243,7 +243,7 @@ fn every_reservation_that_began_is_live_or_has_ended_one_way() {
         id: Some(live.id),
         now: Time(0),
         expires: Time(1_000),
-        basis: Basis::Decided { profile: "p".into(), candidates: Vec::new() },
+        basis: Basis::Decided { profile: "p".into(), overrides: Str::default(), candidates: Vec::new() },
     };
     cluster.writer().reserve(again).unwrap();
     held("expired");

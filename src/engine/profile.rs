@@ -15,6 +15,20 @@ use crate::model::{Pod, Str};
 /// The profile that pods without `schedulerName` ask for.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
+impl PostFilter {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DynamicResources => "DynamicResources",
+            Self::DefaultPreemption => "DefaultPreemption",
+        }
+    }
+
+    /// By its upstream name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::DynamicResources, Self::DefaultPreemption].into_iter().find(|post_filter| post_filter.name() == name)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Profile {
     name: Str,
@@ -77,6 +91,13 @@ impl Profile {
 
     pub fn with_points(name: Str, seed: u64, points: Points) -> Self {
         Self { name, seed, points, check_all: false, fixes: BTreeSet::new() }
+    }
+
+    /// This profile with other plugins.
+    #[must_use]
+    pub(super) fn at_points(mut self, points: Points) -> Self {
+        self.points = points;
+        self
     }
 
     /// Which plugins run where.

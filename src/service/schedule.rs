@@ -17,7 +17,8 @@ use crate::cluster::reservation::{Basis, Reservation};
 use crate::cluster::writer::Reserve;
 use crate::cluster::{Ordinal, View, VolumeBinding, Writer};
 use crate::engine::events::{ActionType, EventResource};
-use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Profile, Waiting, message};
+use crate::engine::overrides::Mistake;
+use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Override, Profile, Waiting, message};
 use crate::manifest::{self, Warning};
 use crate::model::{Pod, Str, Time};
 use crate::telemetry::metrics::AttemptResult;
@@ -40,6 +41,8 @@ pub struct Request {
     pub warnings: Vec<Warning>,
     /// None: the pod's `schedulerName`.
     pub profile: Option<String>,
+    /// Changes to the profile for this request alone.
+    pub overrides: Override,
     /// Take no room.
     pub dry_run: bool,
     /// The only nodes to consider; empty: all.
@@ -62,6 +65,7 @@ impl Request {
             pod,
             warnings: Vec::new(),
             profile: None,
+            overrides: Override::default(),
             dry_run: false,
             candidates: Vec::new(),
             ttl_micros: None,
@@ -181,6 +185,7 @@ impl Service {
         let dry_run = request.dry_run;
         let profiles = self.profiles();
         let profile = profiles.get(request.profile.as_deref().unwrap_or(&request.pod.spec.scheduler_name))?;
+        let profile = overridden(profile, &request.overrides)?;
         let candidates: Vec<Str> = request.candidates.iter().map(|name| Str::from(&**name)).collect();
         let decided = self.decide_and_reserve(request, profile.clone(), cancel);
         self.count(profile.name(), dry_run, &decided, begun.elapsed());
@@ -258,6 +263,7 @@ impl Service {
             service: self,
             pod,
             profile,
+            overrides: request.overrides.key(),
             candidates: candidates.into_iter().map(Str::from).collect(),
             warnings,
             detail: request.detail,
@@ -326,11 +332,23 @@ impl Service {
     }
 }
 
+/// The profile as the request wants it.
+fn overridden(profile: Arc<Profile>, overrides: &Override) -> Result<Arc<Profile>, ServiceError> {
+    if overrides.is_empty() {
+        return Ok(profile);
+    }
+    let in_request = |(path, message): Mistake| FieldError { path: format!("override.{path}"), message };
+    let changed = overrides.apply(&profile);
+    changed.map(Arc::new).map_err(|mistakes| ServiceError::Invalid(mistakes.into_iter().map(in_request).collect()))
+}
+
 /// One request on its way.
 struct Work<'a> {
     service: &'a Service,
     pod: Arc<Pod>,
     profile: Arc<Profile>,
+    /// What the request changed of the profile; empty: nothing.
+    overrides: Str,
     candidates: Vec<Str>,
     warnings: Vec<Warning>,
     detail: DetailLevel,
@@ -436,7 +454,11 @@ impl Work<'_> {
                     id: None,
                     now,
                     expires,
-                    basis: Basis::Decided { profile: self.profile.name().clone(), candidates: self.candidates.clone() },
+                    basis: Basis::Decided {
+                        profile: self.profile.name().clone(),
+                        overrides: self.overrides.clone(),
+                        candidates: self.candidates.clone(),
+                    },
                 };
                 Some(writer.reserve(ask).map_err(|e| ServiceError::Internal(e.to_string()))?)
             }
@@ -459,10 +481,10 @@ impl Work<'_> {
     fn asks_the_same(&self, earlier: &Reservation) -> bool {
         let (old, new) = (&earlier.pod.pod, &self.pod);
         let same_basis = match &earlier.basis {
-            Basis::Decided { profile, candidates } => {
-                *profile == *self.profile.name() && *candidates == self.candidates
+            Basis::Decided { profile, overrides, candidates } => {
+                *profile == *self.profile.name() && *overrides == self.overrides && *candidates == self.candidates
             }
-            Basis::Assumed => self.candidates.is_empty(),
+            Basis::Assumed => self.candidates.is_empty() && self.overrides.is_empty(),
         };
         same_basis && old.spec == new.spec && old.meta.labels == new.meta.labels
     }

@@ -10,6 +10,7 @@ mod feed;
 mod fencing;
 mod inspect;
 mod observe;
+mod overrides;
 mod preemption;
 mod protocol;
 mod retries;

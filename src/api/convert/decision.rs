@@ -3,6 +3,7 @@
 use prost::Message;
 
 use super::object::pod_source;
+use super::overrides;
 use super::preemption::preemption as preemption_message;
 use super::retries::events;
 use super::{count, micros, object_ref, reservation_state, timestamp, view_info, warning};
@@ -17,14 +18,16 @@ use crate::service::explain::{CountedReason, DetailLevel, RefusedNode, ScoredNod
 use crate::service::schedule::{Answer, Request, Verdict, VerdictKind};
 
 /// # Errors
-/// The pod can't be read.
+/// The pod can't be read, or a field means nothing.
 pub(in crate::api) fn request(request: pb::ScheduleRequest) -> Result<Request, ServiceError> {
     let detail = detail_level(request.detail, request.top_k)?;
+    let overrides = request.r#override.map(overrides::read).transpose()?.unwrap_or_default();
     let pod = pod_source(request.pod).pod("pod")?;
     Ok(Request {
         pod: pod.value,
         warnings: pod.warnings,
         profile: (!request.profile.is_empty()).then_some(request.profile),
+        overrides,
         dry_run: request.dry_run,
         candidates: request.candidate_nodes,
         ttl_micros: request.reservation_ttl.as_ref().map(micros),

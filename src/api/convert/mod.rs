@@ -7,6 +7,7 @@ pub(super) mod decision;
 pub(super) mod feed;
 pub(super) mod inspect;
 pub(super) mod object;
+mod overrides;
 mod preemption;
 pub(super) mod retries;
 

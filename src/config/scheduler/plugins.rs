@@ -216,18 +216,13 @@ impl Merged {
     pub(super) fn points(&self, made: &Made) -> Points {
         let at = |point| self.at.get(&point).into_iter().flatten();
         let plugins = |point| -> Vec<Arc<dyn Plugin>> { at(point).filter_map(|e| made.plugin(&e.name)).collect() };
-        let post_filter = |e: &Entry| match e.name.as_str() {
-            "DynamicResources" => Some(PostFilter::DynamicResources),
-            "DefaultPreemption" => Some(PostFilter::DefaultPreemption),
-            _ => None,
-        };
         Points {
             pre_enqueue: plugins(Point::PreEnqueue),
             pre_filters: plugins(Point::PreFilter),
             filters: plugins(Point::Filter),
             // Weights are 32 bits wide, so the sum that upstream guards against can't overflow.
             scores: at(Point::Score).filter_map(|e| Some((made.plugin(&e.name)?, e.weight.max(1)))).collect(),
-            post_filters: at(Point::PostFilter).filter_map(post_filter).collect(),
+            post_filters: at(Point::PostFilter).filter_map(|e| PostFilter::parse(&e.name)).collect(),
         }
     }
 }

@@ -154,3 +154,44 @@ fn fields_given_twice_and_other_kinds_of_files_are_refused() {
     let missing = Lines(&read(Path::new("/no/such/file")).unwrap_err()).to_string();
     assert_eq!(missing, "/no/such/file: no such file");
 }
+
+/// Puts `other` in the place of each value of a document in turn.
+fn with_each_value_replaced(value: &Value, other: &Value, try_it: &mut impl FnMut(&Value)) {
+    fn walk(root: &Value, at: &mut Vec<String>, value: &Value, other: &Value, try_it: &mut impl FnMut(&Value)) {
+        let mut changed = root.clone();
+        if let Some(place) = changed.pointer_mut(&at.concat()) {
+            *place = other.clone();
+            try_it(&changed);
+        }
+        let children: Vec<(String, &Value)> = match value {
+            Value::Object(map) => map.iter().map(|(key, value)| (format!("/{key}"), value)).collect(),
+            Value::Array(list) => list.iter().enumerate().map(|(i, value)| (format!("/{i}"), value)).collect(),
+            _ => Vec::new(),
+        };
+        for (step, child) in children {
+            at.push(step);
+            walk(root, at, child, other, try_it);
+            at.pop();
+        }
+    }
+    walk(value, &mut Vec::new(), value, other, try_it);
+}
+
+#[test]
+fn whatever_stands_in_a_place_is_read_or_refused_in_words() {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/tests/mistakes.yaml"));
+    let (found, _) = documents(&text.unwrap());
+    let others = ["null", "true", "-1", "1e300", "\"\"", "\"x/y z\"", "[]", "[null]", "[[]]", "{}", "{\"a\": {}}"];
+    let mut tried = 0;
+    for other in others {
+        let other = serde_json::from_str(other).unwrap();
+        with_each_value_replaced(&found[0].value, &other, &mut |changed| {
+            tried += 1;
+            match from_value(changed, "test") {
+                Ok(config) => assert!(!config.profiles.is_empty()),
+                Err(errors) => assert!(!errors.is_empty()),
+            }
+        });
+    }
+    assert!(tried > 1_000, "{tried}");
+}
