@@ -6,6 +6,7 @@ pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod engine;
+pub mod evict;
 pub mod http;
 pub mod manifest;
 pub mod model;

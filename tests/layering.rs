@@ -13,17 +13,19 @@ const LAYERS: &[(&str, &[&str], &[&str])] = &[
     ("manifest", &["model"], &["tonic", "prost", "tokio", "dashmap"]),
     ("cluster", &["model"], &["tonic", "prost", "tokio", "serde_json"]),
     ("engine", &["model", "cluster"], &["tonic", "prost", "tokio", "dashmap", "uuid", "serde_json"]),
-    ("config", &["model", "manifest", "engine"], &["tonic", "prost", "tokio", "dashmap"]),
-    ("service", &["model", "manifest", "cluster", "engine", "config", "telemetry"], &["tonic", "prost"]),
-    ("api", &["model", "manifest", "cluster", "engine", "service", "telemetry"], &["clap"]),
+    ("evict", &["model", "cluster", "engine"], &["tonic", "prost", "tokio", "dashmap", "uuid", "serde", "serde_json"]),
+    ("config", &["model", "manifest", "engine", "evict"], &["tonic", "prost", "tokio", "dashmap"]),
+    ("service", &["model", "manifest", "cluster", "engine", "evict", "config", "telemetry"], &["tonic", "prost"]),
+    ("api", &["model", "manifest", "cluster", "engine", "evict", "service", "telemetry"], &["clap"]),
     ("http", &["model", "cluster", "service", "telemetry"], &["clap", "tonic", "prost"]),
-    ("cli", &["model", "manifest", "cluster", "engine", "config", "service", "api", "telemetry", "app"], &[]),
+    ("cli", &["model", "manifest", "cluster", "engine", "evict", "config", "service", "api", "telemetry", "app"], &[]),
 ];
 
 /// What only the named folders may say: the engine has no clock and no randomness, and what is async stays outside.
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("engine", &["SystemTime", "Instant::now", "async fn", "thread_rng", "rand::", "RandomState", "HashMap::new()"]),
     ("cluster", &["SystemTime", "Instant::now", "async fn"]),
+    ("evict", &["SystemTime", "Instant::now", "async fn", "thread_rng", "rand::", "RandomState", "HashMap::new()"]),
     ("service", &["tonic::Status", "async fn"]),
     ("http", &["tonic::Status"]),
     ("cli", &["tonic::Status"]),
