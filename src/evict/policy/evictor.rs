@@ -21,8 +21,11 @@ pub struct DefaultEvictorArgs {
     pub priority_threshold: i32,
     /// What the annotation `prefer-no-eviction` means.
     pub no_eviction_policy: NoEvictionPolicy,
-    /// What is protected, after `podProtections` or the older booleans.
-    pub protections: Protections,
+    /// What is protected, after `podProtections` or the older booleans. No repeats.
+    pub protections: Vec<PodProtection>,
+    /// With `PodsWithPVC`: only claims of these classes protect, and claims that can't be found or name no class (spec 5.1).
+    /// Empty: all claims do.
+    pub protected_storage_classes: Vec<Str>,
 }
 
 impl DefaultEvictorArgs {
@@ -41,7 +44,8 @@ impl Default for DefaultEvictorArgs {
             namespace_label_selector: None,
             priority_threshold: Self::DEFAULT_PRIORITY_THRESHOLD,
             no_eviction_policy: NoEvictionPolicy::default(),
-            protections: Protections::default(),
+            protections: PodProtection::DEFAULT.to_vec(),
+            protected_storage_classes: Vec::new(),
         }
     }
 }
@@ -55,43 +59,37 @@ pub enum NoEvictionPolicy {
     Mandatory,
 }
 
-/// The protections that are on (spec 5.1). The first four are on unless they were switched off.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Protections {
-    /// `PodsWithLocalStorage`: hostPath and emptyDir volumes.
-    pub local_storage: bool,
-    /// `DaemonSetPods`.
-    pub daemon_sets: bool,
-    /// `SystemCriticalPods`; the priority threshold applies only while this is on.
-    pub system_critical: bool,
-    /// `FailedBarePods`: when off, pods without owner that failed are evictable.
-    pub failed_bare: bool,
-    /// `PodsWithPVC`. None: off.
-    pub claims: Option<ProtectedClaims>,
-    /// `PodsWithoutPDB`.
-    pub without_pdb: bool,
-    /// `PodsWithResourceClaims`.
-    pub resource_claims: bool,
+/// A kind of pod that isn't evicted (spec 5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PodProtection {
+    /// hostPath and emptyDir volumes.
+    PodsWithLocalStorage,
+    DaemonSetPods,
+    /// The priority threshold applies only while this is on.
+    SystemCriticalPods,
+    /// Without it, pods without owner that failed are evictable.
+    FailedBarePods,
+    PodsWithPVC,
+    PodsWithoutPDB,
+    PodsWithResourceClaims,
 }
 
-impl Default for Protections {
-    fn default() -> Self {
-        Self {
-            local_storage: true,
-            daemon_sets: true,
-            system_critical: true,
-            failed_bare: true,
-            claims: None,
-            without_pdb: false,
-            resource_claims: false,
+impl PodProtection {
+    /// On unless they are switched off.
+    pub const DEFAULT: [PodProtection; 4] =
+        [Self::PodsWithLocalStorage, Self::DaemonSetPods, Self::SystemCriticalPods, Self::FailedBarePods];
+    /// Off unless they are switched on.
+    pub const EXTRA: [PodProtection; 3] = [Self::PodsWithPVC, Self::PodsWithoutPDB, Self::PodsWithResourceClaims];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PodsWithLocalStorage => "PodsWithLocalStorage",
+            Self::DaemonSetPods => "DaemonSetPods",
+            Self::SystemCriticalPods => "SystemCriticalPods",
+            Self::FailedBarePods => "FailedBarePods",
+            Self::PodsWithPVC => "PodsWithPVC",
+            Self::PodsWithoutPDB => "PodsWithoutPDB",
+            Self::PodsWithResourceClaims => "PodsWithResourceClaims",
         }
     }
-}
-
-/// Which persistent volume claims protect a pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProtectedClaims {
-    All,
-    /// Claims of these storage classes; also a claim that can't be found or names no class (spec 5.1).
-    OfClasses(Vec<Str>),
 }

@@ -39,7 +39,7 @@ pub struct PodLifeTimeArgs {
     /// Phases, `status.reason`s and container reasons, of upstream's list. Empty: any.
     pub states: Vec<Str>,
     /// Some condition of the pod satisfies one of these. Empty: any.
-    pub conditions: Vec<ConditionFilter>,
+    pub conditions: Vec<PodConditionFilter>,
     /// Some container has ended with one of these. Empty: any.
     pub exit_codes: Vec<i32>,
     pub owner_kinds: OwnerKinds,
@@ -49,7 +49,7 @@ pub struct PodLifeTimeArgs {
 
 /// What a pod condition must be like; a field that is None is not looked at, and at least one is set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ConditionFilter {
+pub struct PodConditionFilter {
     pub condition_type: Option<Str>,
     pub status: Option<Str>,
     pub reason: Option<Str>,

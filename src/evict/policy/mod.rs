@@ -15,14 +15,14 @@ mod selection;
 mod utilization;
 mod violations;
 
-pub use evictor::{DefaultEvictorArgs, NoEvictionPolicy, ProtectedClaims, Protections};
+pub use evictor::{DefaultEvictorArgs, NoEvictionPolicy, PodProtection};
 pub use lifetime::{
-    ConditionFilter, OwnerKinds, PodLifeTimeArgs, RemoveFailedPodsArgs, RemovePodsHavingTooManyRestartsArgs,
+    OwnerKinds, PodConditionFilter, PodLifeTimeArgs, RemoveFailedPodsArgs, RemovePodsHavingTooManyRestartsArgs,
     RestartState,
 };
 pub use plugin::{ExtensionPoint, PluginConfig, PluginName};
 pub use query::LabelQuery;
-pub use selection::{NamespaceFilter, PodSelection};
+pub use selection::{Namespaces, PodSelection};
 pub use utilization::{EvictionMode, HighNodeUtilizationArgs, LowNodeUtilizationArgs, Thresholds, UsageSource};
 pub use violations::{
     NodeAffinityType, RemoveDuplicatesArgs, RemovePodsViolatingInterPodAntiAffinityArgs,

@@ -4,14 +4,14 @@ use crate::model::{LabelSelector, Labels, Str};
 
 /// `namespaces` of a plugin's arguments; upstream allows one of include and exclude.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum NamespaceFilter {
+pub enum Namespaces {
     #[default]
     All,
     Include(Vec<Str>),
     Exclude(Vec<Str>),
 }
 
-impl NamespaceFilter {
+impl Namespaces {
     pub fn admits(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,
@@ -24,7 +24,7 @@ impl NamespaceFilter {
 /// `namespaces` and `labelSelector`, which most plugins have. Peers are limited by it too where they are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodSelection {
-    pub namespaces: NamespaceFilter,
+    pub namespaces: Namespaces,
     /// None: pods of any labels.
     pub label_selector: Option<LabelSelector>,
 }

@@ -1,13 +1,13 @@
 //! Arguments of the plugins that look for broken rules: duplicates, affinity, taints, spread (spec 9, 12 to 15).
 
-use super::{NamespaceFilter, PodSelection};
+use super::{Namespaces, PodSelection};
 use crate::model::topology_spread::WhenUnsatisfiable;
 use crate::model::{Str, Taint};
 
 /// Spec 9.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RemoveDuplicatesArgs {
-    pub namespaces: NamespaceFilter,
+    pub namespaces: Namespaces,
     /// Pods with any owner of these kinds are skipped. Deployments appear as `ReplicaSet`.
     pub exclude_owner_kinds: Vec<Str>,
 }
