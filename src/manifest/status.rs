@@ -25,6 +25,7 @@ pub(super) fn pod_status(object: &Reader<'_>) -> PodStatus {
         conditions: r.list("conditions", |c| Some(condition(c))).unwrap_or_default(),
         containers: r.list("containerStatuses", |c| Some(container(c))).unwrap_or_default(),
         init_containers: r.list("initContainerStatuses", |c| Some(container(c))).unwrap_or_default(),
+        ephemeral_containers: r.list("ephemeralContainerStatuses", |c| Some(container(c))).unwrap_or_default(),
         resources: requests_in_force(&r),
         allocated_resources: resource_list(&r, "allocatedResources", Rule::Reported).unwrap_or_default(),
         qos_class: r.str("qosClass"),

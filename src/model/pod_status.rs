@@ -13,6 +13,7 @@ pub struct PodStatus {
     pub conditions: Vec<PodCondition>,
     pub containers: Vec<ContainerStatus>,
     pub init_containers: Vec<ContainerStatus>,
+    pub ephemeral_containers: Vec<ContainerStatus>,
     /// Pod-level resources in force (None when the field is null).
     pub resources: Option<ResourceList>,
     pub allocated_resources: ResourceList,

@@ -58,6 +58,11 @@ pub fn for_filter(pod: &Pod) -> Amounts {
     Amounts::of(&aggregate(pod, Options { use_status: false, pod_level: true, defaults: Defaults::NONE }))
 }
 
+/// What the descheduler counts for a pod: spec only, pod-level resources included, every name as it was asked for.
+pub fn by_spec(pod: &Pod) -> ResourceList {
+    aggregate(pod, Options { use_status: false, pod_level: true, defaults: Defaults::NONE })
+}
+
 /// What the NodeResourcesFit scorers add for an incoming pod: defaults filled in, pod-level resources not looked at (a
 /// quirk of 1.36, see docs/differences.md).
 pub fn for_fit_score(pod: &Pod) -> Amounts {

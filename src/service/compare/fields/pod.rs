@@ -211,6 +211,7 @@ fn status(w: &mut FieldWriter, status: &PodStatus) {
         conditions,
         containers,
         init_containers,
+        ephemeral_containers,
         resources,
         allocated_resources,
         qos_class,
@@ -227,6 +228,7 @@ fn status(w: &mut FieldWriter, status: &PodStatus) {
     });
     w.each("containerStatuses", containers, container_status);
     w.each("initContainerStatuses", init_containers, container_status);
+    w.each("ephemeralContainerStatuses", ephemeral_containers, container_status);
     w.inside("resources", |w| w.some("requests", resources.as_ref(), FieldWriter::amounts_here));
     w.amounts("allocatedResources", allocated_resources);
     w.text("qosClass", qos_class);
