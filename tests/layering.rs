@@ -26,6 +26,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("engine", &["SystemTime", "Instant::now", "async fn", "thread_rng", "rand::", "RandomState", "HashMap::new()"]),
     ("cluster", &["SystemTime", "Instant::now", "async fn"]),
     ("evict", &["SystemTime", "Instant::now", "async fn", "thread_rng", "rand::", "RandomState", "HashMap::new()"]),
+    ("config", &["SystemTime", "Instant::now", "async fn"]),
     ("service", &["tonic::Status", "async fn"]),
     ("http", &["tonic::Status"]),
     ("cli", &["tonic::Status"]),

@@ -1,4 +1,6 @@
-//! Configuration files: what kube-scheduler users have already, read as kube-scheduler reads it.
+//! Configuration files: what users of kube-scheduler and the descheduler have already, read as those read it.
+//!
+//! Descheduler policies are in [`descheduler`]; all else here is about scheduling.
 //!
 //! `service` and `cli` call [`load`], [`read`] and [`from_value`]; they give the profiles of the engine, complete with their
 //! plugins' arguments, and notes on settings that are right and have no effect here. Reading is strict: unknown fields and
@@ -7,6 +9,7 @@
 //! Promises: a file is taken as a whole or not at all; all its mistakes are told at once, each with its path and with
 //! upstream's text where upstream has one; no input makes this panic; nothing is read but the file itself.
 
+pub mod descheduler;
 mod error;
 pub mod policy;
 pub mod scheduler;

@@ -58,7 +58,7 @@ impl fmt::Display for ManifestError {
 }
 
 /// Mistakes on one line, separated by `; `.
-pub(super) struct Listed<'a>(pub(super) &'a [FieldError]);
+pub(crate) struct Listed<'a>(pub(crate) &'a [FieldError]);
 
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

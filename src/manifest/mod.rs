@@ -47,9 +47,8 @@ mod tests;
 use serde_json::Value;
 
 use crate::model::{Kind, Object, Pod};
-use error::{REQUIRED, unsupported};
+use error::REQUIRED;
 use kinds::{Class, Type, classify};
-use reader::{Issues, Reader};
 
 pub use defaulting::{Classes, apply_classes};
 pub use error::{FieldError, MAX_REPORTED, ManifestError, Warning};
@@ -58,6 +57,13 @@ pub use files::{
     read_pods, read_pods_str, read_str,
 };
 pub use meta::{UID_NAMESPACE, derived_uid};
+// What reads other documents (policies, configuration) in the same way: with paths, all mistakes at once.
+pub(crate) use error::{Cut, duplicate, invalid, invalid_number, unsupported};
+pub(crate) use names::{label_value_problem, qualified_name_problem};
+pub(crate) use near_miss::closest;
+pub(crate) use reader::{Issues, Reader, expected};
+pub(crate) use selectors::optional_selector;
+pub(crate) use syntax::documents;
 pub use syntax::{SyntaxError, parse_json};
 
 /// What the caller allows.

@@ -18,7 +18,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /// Why this is no label value; None: it is one.
-pub(super) fn label_value_problem(text: &str) -> Option<String> {
+pub(crate) fn label_value_problem(text: &str) -> Option<String> {
     if is_label_value(text) {
         return None;
     }
@@ -52,7 +52,7 @@ pub(crate) fn qualified_name_problem(text: &str) -> Option<String> {
 }
 
 /// Why this is no DNS subdomain (the name of most objects).
-pub(super) fn subdomain_problem(text: &str) -> Option<String> {
+pub(crate) fn subdomain_problem(text: &str) -> Option<String> {
     if is_dns_subdomain(text) {
         return None;
     }
@@ -60,7 +60,7 @@ pub(super) fn subdomain_problem(text: &str) -> Option<String> {
 }
 
 /// Why this is no DNS label (namespaces, containers, volumes).
-pub(super) fn dns_label_problem(text: &str) -> Option<String> {
+pub(crate) fn dns_label_problem(text: &str) -> Option<String> {
     if is_dns_label(text) {
         return None;
     }

@@ -158,11 +158,17 @@ impl<'a> Reader<'a> {
 
     /// Refuses all fields but these.
     pub(crate) fn only(&self, fields: &[&str]) {
+        self.only_or(fields, |_| None);
+    }
+
+    /// Refuses all other fields, and says where such a field belongs if `hint` knows it, or which it looks like.
+    pub(crate) fn only_or(&self, fields: &[&str], hint: impl Fn(&str) -> Option<String>) {
         let Value::Object(map) = self.value else { return };
         for key in map.keys().filter(|key| !fields.contains(&key.as_str())) {
-            let free = fields.iter().copied().filter(|field| !map.contains_key(*field));
-            let meant = closest(key, free).map(|field| format!("; did you mean {field}?"));
-            self.error_in(&Cut(key).to_string(), format!("unknown field{}", meant.unwrap_or_default()));
+            let absent = fields.iter().copied().filter(|field| !map.contains_key(*field));
+            let advice = hint(key).or_else(|| closest(key, absent).map(|meant| format!("did you mean {meant}?")));
+            let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+            self.error_in(&Cut(key).to_string(), format!("unknown field{advice}"));
         }
     }
 
@@ -196,6 +202,14 @@ impl<'a> Reader<'a> {
         'a: 's,
     {
         self.typed(field, "an object", |v| v.is_object().then_some(v)).map(|v| self.below(Step::Field(field), v))
+    }
+
+    /// A field that holds an object, or an empty one in its place.
+    pub(crate) fn object_or_empty<'s>(&'s self, field: &'s str) -> Reader<'s>
+    where
+        'a: 's,
+    {
+        self.object(field).unwrap_or_else(|| self.below(Step::Field(field), &Value::Null))
     }
 
     /// A field of any type.
@@ -251,6 +265,19 @@ impl<'a> Reader<'a> {
             );
         }
         number
+    }
+
+    /// A whole number from 0.
+    pub(crate) fn unsigned(&self, field: &str) -> Option<u64> {
+        if let Some(number) = self.get(field).and_then(Value::as_u64) {
+            return Some(number);
+        }
+        let number = self.integer(field)?;
+        let natural = u64::try_from(number).ok();
+        if natural.is_none() {
+            self.error_in(field, invalid_number(number, "must be greater than or equal to 0"));
+        }
+        natural
     }
 
     pub(crate) fn int32(&self, field: &str) -> Option<i32> {
@@ -341,6 +368,16 @@ impl<'a> Reader<'a> {
         Some(out)
     }
 
+    /// Visits the elements of a list of any type. False: it is absent (or not a list, which is reported).
+    pub(crate) fn items(&self, field: &str, mut visit: impl FnMut(&Reader<'_>)) -> bool {
+        let Some(items) = self.typed(field, "a list", Value::as_array) else { return false };
+        let list = self.below(Step::Field(field), &Value::Null);
+        for (i, item) in items.iter().enumerate() {
+            visit(&list.below(Step::Index(i), item));
+        }
+        true
+    }
+
     /// A list of strings, each looked at by `check`. None: the list is absent.
     pub(crate) fn checked_texts(&self, field: &str, mut check: impl FnMut(&str, &Reader<'_>)) -> Option<Vec<Str>> {
         let items = self.typed(field, "a list", Value::as_array)?;
@@ -408,7 +445,7 @@ pub(crate) fn str_of(text: &str) -> Str {
 }
 
 /// What was expected and what was found; for the usual slip of YAML, how to mend it.
-fn expected(what: &str, found: &Value) -> String {
+pub(crate) fn expected(what: &str, found: &Value) -> String {
     let (kind, hint) = match found {
         Value::Null => ("null", ""),
         Value::Bool(_) => ("a boolean", " (quote it)"),

@@ -46,7 +46,7 @@ pub(super) fn selector(parent: &Reader<'_>, field: &str) -> LabelSelector {
 }
 
 /// None: the selector is null.
-pub(super) fn optional_selector(parent: &Reader<'_>, field: &str) -> Option<LabelSelector> {
+pub(crate) fn optional_selector(parent: &Reader<'_>, field: &str) -> Option<LabelSelector> {
     selector_parts(parent, field).map(SelectorParts::build)
 }
 

@@ -50,7 +50,8 @@ pub struct PodLifeTimeArgs {
 /// What a pod condition must be like; a field that is None is not looked at, and at least one is set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodConditionFilter {
-    pub condition_type: Option<Str>,
+    /// `type`.
+    pub kind: Option<Str>,
     pub status: Option<Str>,
     pub reason: Option<Str>,
     /// Whole seconds since the last transition, at least.

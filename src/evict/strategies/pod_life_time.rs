@@ -77,7 +77,7 @@ fn is_older(pod: &Pod, now: Time, max: u64) -> bool {
 /// All fields that the filter sets.
 fn holds(filter: &PodConditionFilter, condition: &PodCondition, now: Time) -> bool {
     let same = |wanted: &Option<crate::model::Str>, found: &str| wanted.as_ref().is_none_or(|w| &**w == found);
-    same(&filter.condition_type, &condition.kind)
+    same(&filter.kind, &condition.kind)
         && same(&filter.status, &condition.status)
         && same(&filter.reason, &condition.reason)
         && filter.min_seconds_since_last_transition.is_none_or(|min| {
