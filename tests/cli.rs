@@ -180,13 +180,48 @@ fn serving_wrong_manifests_names_them_and_does_not_start() {
 #[test]
 fn answers_come_one_a_line_and_errors_are_answers() {
     let scenario = r#"{"name":"s","objects":[{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"},"status":{"allocatable":{"cpu":"1","memory":"1Gi","pods":"10"}}}],"pending":[{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","uid":"p"},"spec":{"containers":[{"name":"c","image":"x"}]}}]}"#;
-    let input = format!("{scenario}\nnot json\n\n{{\"name\":\"t\",\"policy\":{{}}}}\n");
+    let config = scenario.replacen('{', r#"{"config":{},"#, 1);
+    let input = format!("{scenario}\nnot json\n\n{config}\n");
     let output = run(&["answer"], &input);
     let lines: Vec<serde_json::Value> = out(&output).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!((code(&output), lines.len()), (Some(0), 3));
     assert_eq!(lines[0]["decisions"][0]["chosen"], "n1");
     assert!(lines[1]["error"].as_str().unwrap().starts_with("not JSON"));
-    assert_eq!(lines[2]["error"], "eviction (DeschedulerPolicy) is not supported yet");
+    assert_eq!(lines[2]["error"], "KubeSchedulerConfiguration is not supported yet");
+}
+
+/// Two nodes, and on one of them a pod that was an hour old at noon; evicted when older than an hour.
+fn eviction_scenario() -> String {
+    let meta = |name: &str| {
+        format!(
+            r#""metadata":{{"name":"{name}","uid":"{name}","creationTimestamp":"2026-03-01T11:00:00Z","ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"r"}}]}}"#
+        )
+    };
+    let node = |name: &str| format!(r#"{{"kind":"Node","apiVersion":"v1",{}}}"#, meta(name));
+    let pod = format!(
+        r#"{{"kind":"Pod","apiVersion":"v1",{},"spec":{{"nodeName":"n1","containers":[{{"name":"c","image":"x"}}]}},"status":{{"phase":"Running"}}}}"#,
+        meta("p")
+    );
+    let policy = r#"{"apiVersion":"descheduler/v1alpha2","kind":"DeschedulerPolicy","profiles":[{"name":"p","pluginConfig":[{"name":"PodLifeTime","args":{"maxPodLifeTimeSeconds":3600}}],"plugins":{"deschedule":{"enabled":["PodLifeTime"]}}}]}"#;
+    format!(
+        r#"{{"name":"t","now":"2026-03-01T12:00:00Z","policy":{policy},"objects":[{},{},{pod}]}}"#,
+        node("n1"),
+        node("n2")
+    )
+}
+
+#[test]
+fn answers_of_a_policy_are_evictions_at_the_scenarios_time_or_the_one_given() {
+    let answer = |args: &[&str]| -> serde_json::Value {
+        let output = run(args, &format!("{}\n", eviction_scenario()));
+        serde_json::from_str(&out(&output)).unwrap()
+    };
+    assert_eq!(answer(&["answer"]), serde_json::json!({"name": "t", "evictions": []}), "exactly as old is not older");
+    let evicted = serde_json::json!([{"pod": "default/p", "node": "n1", "strategy": "PodLifeTime"}]);
+    let later = answer(&["answer", "--mode", "compatible", "--now", "2026-03-01T12:00:01Z"]);
+    assert_eq!(later["evictions"], evicted);
+    assert_eq!(answer(&["answer", "--mode", "planned"])["error"], "mode planned is not supported yet");
+    assert_eq!(code(&run(&["answer", "--now", "noon"], "")), Some(2));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Holds the batch interface against what the real kube-scheduler answered, in process (tests/conformance/README.md).
+//! Holds the batch interface against what the real kube-scheduler and descheduler answered, in process
+//! (tests/conformance/README.md).
 //!
 //! The same comparison as `tests/conformance/compare.py`, field by field. `BERTH_CONFORMANCE_DIR` names another folder of
 //! vectors. Families that Berth can't answer yet are listed by name, and each of their scenarios must say so in an error:
@@ -11,13 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use berth::service::answer::Asked;
 use serde_json::Value;
 
 /// Families whose scenarios need something that isn't there yet, and what.
 const NOT_YET: &[(&str, &str)] = &[];
-
-/// Kinds of vectors of which nothing is answered yet.
-const NOT_YET_KINDS: &[&str] = &["eviction"];
 
 fn vectors() -> PathBuf {
     match std::env::var_os("BERTH_CONFORMANCE_DIR") {
@@ -118,7 +117,7 @@ fn differences(expected: &Value, answer: &Value) -> Vec<String> {
 }
 
 fn judge(scenario: &Value) -> Vec<String> {
-    let answer = berth::service::answer::answer(scenario, &[]);
+    let answer = berth::service::answer::answer(scenario, &Asked::default());
     if let Some(error) = answer.get("error") {
         return vec![format!("error: {error}")];
     }
@@ -159,14 +158,75 @@ fn scheduling_vectors_are_answered_as_by_kube_scheduler() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
-fn kinds_that_are_not_supported_yet_say_so() {
-    for (family, path) in NOT_YET_KINDS.iter().flat_map(|kind| families(kind)) {
-        println!("{family}: not yet supported");
-        for scenario in scenarios(&path).iter().take(5) {
-            let answer = berth::service::answer::answer(scenario, &[]);
-            let error = answer["error"].as_str().unwrap_or_default();
-            assert!(error.ends_with("is not supported yet"), "{}: {answer}", scenario["name"]);
-        }
+/// The pods that an eviction takes away, each with its node and strategy.
+fn evictions(list: &Value) -> Vec<(String, String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let list = list.as_array().unwrap();
+    list.iter().map(|e| (text(&e["pod"]), text(&e["node"]), text(&e["strategy"]))).collect()
+}
+
+/// How many pods of each owner leave each node: (node, namespace, owner as `kind/name`) and the count.
+type ByOwner = BTreeMap<(String, String, String), i64>;
+
+fn by_owner(scenario: &Value, evicted: &[(String, String, String)]) -> ByOwner {
+    let mut counts = ByOwner::new();
+    for (pod, node, _) in evicted {
+        let (namespace, name) = pod.split_once('/').unwrap();
+        let object =
+            scenario["objects"].as_array().unwrap().iter().find(|o| {
+                o["kind"] == "Pod" && o["metadata"]["name"] == *name && o["metadata"]["namespace"] == *namespace
+            });
+        let owner = &object.unwrap()["metadata"]["ownerReferences"][0];
+        let text = |field: &str| owner[field].as_str().unwrap_or_default();
+        let owner = format!("{}/{}", text("kind"), text("name"));
+        *counts.entry((node.clone(), namespace.to_owned(), owner)).or_default() += 1;
     }
+    counts
+}
+
+fn judge_evictions(scenario: &Value) -> Option<String> {
+    let answer = berth::service::answer::answer(scenario, &Asked::default());
+    if let Some(error) = answer.get("error") {
+        return Some(format!("error: {error}"));
+    }
+    let expected = &scenario["expect"];
+    let mut got = evictions(&answer["evictions"]);
+    let pods: BTreeSet<&String> = got.iter().map(|(pod, ..)| pod).collect();
+    if pods.len() != got.len() {
+        return Some("a pod is evicted twice".to_owned());
+    }
+    if let Some(list) = expected["byOwner"].as_array() {
+        let text = |entry: &Value, field: &str| entry[field].as_str().unwrap().to_owned();
+        let wanted: ByOwner = list
+            .iter()
+            .map(|e| ((text(e, "node"), text(e, "namespace"), text(e, "owner")), e["count"].as_i64().unwrap()))
+            .collect();
+        let counts = by_owner(scenario, &got);
+        let strategies = got.iter().all(|(.., strategy)| strategy == "RemoveDuplicates");
+        return (counts != wanted || !strategies).then(|| format!("expected {wanted:?} got {counts:?}"));
+    }
+    let mut wanted = evictions(&expected["evictions"]);
+    if expected["ordered"] != true {
+        wanted.sort();
+        got.sort();
+    }
+    (wanted != got).then(|| format!("expected {wanted:?} got {got:?}"))
+}
+
+#[test]
+fn eviction_vectors_are_answered_as_by_the_descheduler() {
+    let families = families("eviction");
+    assert!(!families.is_empty(), "no vectors in {}", vectors().display());
+    let mut wrong = Vec::new();
+    for (family, path) in families {
+        let scenarios = scenarios(&path);
+        let differences: Vec<String> = scenarios
+            .iter()
+            .filter_map(|scenario| Some(format!("{}: {}", scenario["name"], judge_evictions(scenario)?)))
+            .collect();
+        println!("{family}: {}/{}", scenarios.len() - differences.len(), scenarios.len());
+        wrong.extend(differences);
+    }
+    wrong.truncate(20);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests; clippy.toml only covers test functions")]
 
-use berth::service::answer::answer;
+use berth::service::answer::{Asked, answer};
 use serde_json::{Value, json};
 
 fn posts() -> Value {
@@ -53,7 +53,7 @@ fn scenario(config: &Value) -> Value {
 
 #[test]
 fn the_old_posts_file_decides() {
-    let answer = answer(&scenario(&posts()), &[]);
+    let answer = answer(&scenario(&posts()), &Asked::default());
     let decision = &answer["decisions"][0];
     assert_eq!(decision["chosen"], "b");
     assert_eq!(decision["filtered"]["small"]["plugin"], "NodeResourcesFit", "order 3 comes before order 4");
@@ -68,7 +68,7 @@ fn scorers_of_one_name_show_as_their_sum() {
     policy["priorities"] = json!([
         {"name": "LeastRequestedPriority", "weight": 1}, {"name": "MostRequestedPriority", "weight": 1}
     ]);
-    let answer = answer(&scenario(&policy), &[]);
+    let answer = answer(&scenario(&policy), &Asked::default());
     let b = &answer["decisions"][0]["scores"]["b"];
     assert_eq!(
         (&b["total"], &b["plugins"]),
@@ -80,6 +80,6 @@ fn scorers_of_one_name_show_as_their_sum() {
 fn extenders_are_refused_by_their_address() {
     let mut policy = posts();
     policy["extenders"] = json!([{"urlPrefix": "http://127.0.0.1:8080/api", "filterVerb": "filter"}]);
-    let error = answer(&scenario(&policy), &[])["error"].as_str().unwrap().to_owned();
+    let error = answer(&scenario(&policy), &Asked::default())["error"].as_str().unwrap().to_owned();
     assert!(error.contains("extenders[0]: extender \"http://127.0.0.1:8080/api\" is not supported"), "{error}");
 }

@@ -46,7 +46,7 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::model::{Kind, Object, Pod};
+use crate::model::{Kind, Object, Pod, Time};
 use error::REQUIRED;
 use kinds::{Class, Type, classify};
 
@@ -65,6 +65,11 @@ pub(crate) use reader::{Issues, Reader, expected};
 pub(crate) use selectors::optional_selector;
 pub(crate) use syntax::documents;
 pub use syntax::{SyntaxError, parse_json};
+
+/// An RFC 3339 time such as `2026-03-01T00:00:00Z`, with microseconds at most.
+pub fn parse_time(text: &str) -> Option<Time> {
+    text.parse::<jiff::Timestamp>().ok().map(|t| Time(t.as_microsecond()))
+}
 
 /// What the caller allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -321,11 +321,11 @@ impl<'a> Reader<'a> {
     /// RFC 3339, with microseconds at most.
     pub(crate) fn time(&self, field: &str) -> Option<Time> {
         let text = self.text(field)?;
-        let parsed = text.parse::<jiff::Timestamp>();
-        if parsed.is_err() {
+        let parsed = super::parse_time(text);
+        if parsed.is_none() {
             self.error_in(field, invalid(text, "must be an RFC 3339 time such as \"2026-03-01T00:00:00Z\""));
         }
-        parsed.ok().map(|t| Time(t.as_microsecond()))
+        parsed
     }
 
     /// The value itself as a quantity: a string, or a number as it is written.

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::{Map, Value, json};
 
+use super::evictions::evictions;
 use super::profiles::Profiles;
 use super::{ManualClock, Service};
 use crate::cluster::store::Origin;
@@ -16,6 +17,7 @@ use crate::cluster::{Ordinal, View};
 use crate::config;
 use crate::engine::fixes::Fix;
 use crate::engine::{self, Decision, Detail, IncomingPod, Options, Outcome, Preemption, Profile, Rejection, message};
+use crate::evict::Mode;
 use crate::manifest::{self, Item};
 use crate::model::{Kind, Object, Pod, Time};
 
@@ -39,23 +41,30 @@ pub enum AnswerError {
     Engine(String),
 }
 
-/// Answers a scenario: `{name, decisions}`, or `{name, error}`. Each of `fixes` is switched on in every profile.
-pub fn answer(scenario: &Value, fixes: &[Fix]) -> Value {
+/// How scenarios are answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked<'a> {
+    /// Each is switched on in every profile.
+    pub fixes: &'a [Fix],
+    pub mode: Mode,
+    /// The time, whatever the scenarios say.
+    pub now: Option<Time>,
+}
+
+/// Answers a scenario: `{name, decisions}`, with a policy `{name, evictions}`, or `{name, error}`.
+pub fn answer(scenario: &Value, asked: &Asked<'_>) -> Value {
     let name = scenario.get("name").cloned().unwrap_or(Value::Null);
-    match decisions(scenario, fixes) {
-        Ok(decisions) => json!({ "name": name, "decisions": decisions }),
+    match contents(scenario, asked) {
+        Ok((field, list)) => json!({ "name": name, field: list }),
         Err(error) => json!({ "name": name, "error": error.to_string() }),
     }
 }
 
-fn decisions(scenario: &Value, fixes: &[Fix]) -> Result<Vec<Value>, AnswerError> {
+fn contents(scenario: &Value, asked: &Asked<'_>) -> Result<(&'static str, Vec<Value>), AnswerError> {
     if !scenario.is_object() {
         return Err(AnswerError::Malformed("expected an object".to_owned()));
     }
     let given = |field: &str| scenario.get(field).filter(|v| !v.is_null());
-    if given("policy").is_some() {
-        return Err(AnswerError::Unsupported("eviction (DeschedulerPolicy)".to_owned()));
-    }
     let profiles = match given("config") {
         None => vec![Profile::default()],
         Some(value) => {
@@ -63,14 +72,21 @@ fn decisions(scenario: &Value, fixes: &[Fix]) -> Result<Vec<Value>, AnswerError>
             read.map_err(|errors| AnswerError::Config(config::Lines(&errors).to_string()))?.profiles
         }
     };
-    let with_fixes = |profile| fixes.iter().fold(profile, |profile: Profile, fix| profile.with_fix(*fix));
+    let with_fixes = |profile| asked.fixes.iter().fold(profile, |profile: Profile, fix| profile.with_fix(*fix));
     let profiles = Profiles::new(profiles.into_iter().map(with_fixes));
     let service = Service::new(profiles, Arc::new(ManualClock::at(DEFAULT_NOW)));
     let pending = feed(&service, scenario)?;
+    if given("policy").is_some() {
+        return Ok(("evictions", evictions(&service, scenario, asked.mode, asked.now)?));
+    }
+    Ok(("decisions", decisions(&service, &pending)?))
+}
+
+fn decisions(service: &Service, pending: &[Arc<Pod>]) -> Result<Vec<Value>, AnswerError> {
     let view = service.cluster.fork();
     let profiles = service.profiles();
     let mut answers = Vec::with_capacity(pending.len());
-    for pod in &pending {
+    for pod in pending {
         let profile = profiles.get(&pod.spec.scheduler_name).map_err(|e| AnswerError::Engine(e.to_string()))?;
         answers.push(decide(&view, pod, &profile)?);
     }

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod compare;
 pub mod config_file;
 pub mod error;
+mod evictions;
 pub mod explain;
 pub mod feed;
 pub mod inspect;

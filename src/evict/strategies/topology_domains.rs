@@ -139,7 +139,7 @@ fn even_out(
     let mut moves = Moves::default();
     // Neither the scene nor the destinations change while one constraint is balanced.
     let mut fit = BTreeMap::<PodId, Result<(), node_fit::Unfits>>::new();
-    let (mut small, mut large) = (0, domains.len() - 1);
+    let (mut small, mut large) = (0, domains.len().saturating_sub(1));
     while small < large {
         if !average.is_below(domains[large].pods.len()) {
             large -= 1;
