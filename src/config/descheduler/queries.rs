@@ -61,7 +61,7 @@ fn value(scanner: &mut Scanner<'_>) -> Result<Str, String> {
             checked(word)
         }
         Token::End | Token::Sign(",") => Ok(Str::default()),
-        other => Err(format!("found {other}, expected a label value")),
+        other @ Token::Sign(_) => Err(format!("found {other}, expected a label value")),
     }
 }
 

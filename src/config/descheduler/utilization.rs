@@ -131,10 +131,8 @@ fn usage(r: &Reader<'_>, context: Context) -> UsageSource {
                     .error_in("prometheus", "prometheus configuration is not allowed when source is KubernetesMetrics");
             }
         }
-        "Prometheus" => {
-            if prometheus.and_then(|p| p.text("query")).unwrap_or_default().is_empty() {
-                metrics.error_in("prometheus.query", "prometheus query is required when source is Prometheus");
-            }
+        "Prometheus" if prometheus.and_then(|p| p.text("query")).unwrap_or_default().is_empty() => {
+            metrics.error_in("prometheus.query", "prometheus query is required when source is Prometheus");
         }
         _ => {}
     }
