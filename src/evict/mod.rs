@@ -41,3 +41,6 @@ pub enum Mode {
 pub fn compatible(snapshot: &Snapshot, policy: &Policy, now: Time) -> Outcome {
     cycle::compatible(&Scene::of(snapshot, now), policy)
 }
+
+#[cfg(test)]
+mod tests;
