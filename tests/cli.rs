@@ -187,7 +187,8 @@ fn answers_come_one_a_line_and_errors_are_answers() {
     assert_eq!((code(&output), lines.len()), (Some(0), 3));
     assert_eq!(lines[0]["decisions"][0]["chosen"], "n1");
     assert!(lines[1]["error"].as_str().unwrap().starts_with("not JSON"));
-    assert_eq!(lines[2]["error"], "KubeSchedulerConfiguration is not supported yet");
+    let missing = "config: kind: Required value: one of KubeSchedulerConfiguration, Policy";
+    assert_eq!(lines[2]["error"], missing);
 }
 
 /// Two nodes, and on one of them a pod that was an hour old at noon; evicted when older than an hour.

@@ -28,8 +28,11 @@ fn whys(given: &Given) -> Vec<(String, LeftAlone)> {
 #[test]
 fn limits_and_which_nodes_count() {
     let three = || given(old(), [replica("a"), replica("b"), replica("c").on("n2")]);
-    let elsewhere =
-        || given(old(), [replica("a").namespace("x"), replica("b").namespace("y"), replica("c").namespace("x")]);
+    // A builder's namespace comes with metadata of its own.
+    let of = |name: &str, namespace: &str| {
+        replica(name).namespace(namespace).owner("apps/v1", "ReplicaSet", "rs").created(0)
+    };
+    let elsewhere = || given(old(), [of("a", "x"), of("b", "y"), of("c", "x")]);
     check(vec![
         trap(1, "0 lets nothing go", three().policy(|p| p.max_per_node = Some(0)), &[]),
         trap(1, "no limit", three(), &["a", "b", "c"]),

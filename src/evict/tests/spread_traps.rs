@@ -80,7 +80,7 @@ fn who_counts_and_who_goes() {
             79,
             "protected pods don't count",
             two_zones(["a", "b", "c"].map(held).into_iter().chain(three_b())),
-            &["e", "f"],
+            &["f"],
         )
         .fixed(&[]),
         trap(
