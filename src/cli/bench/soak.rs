@@ -34,8 +34,8 @@ pub(super) struct Args {
     /// Pods that the cluster holds at a time
     #[arg(long, value_name = "N", default_value_t = 150_000)]
     cluster_pods: u64,
-    /// Nodes of the cluster
-    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    /// Nodes of the cluster; by default 100 pods a node
+    #[arg(long, value_name = "N", default_value_t = 1_500)]
     nodes: u64,
     /// Print one JSON object instead of the table
     #[arg(long)]
