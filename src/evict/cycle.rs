@@ -44,7 +44,7 @@ pub fn compatible(scene: &Scene, policy: &Policy) -> Outcome {
 }
 
 /// All Deschedule plugins of all profiles come before any Balance plugin.
-fn in_order(policy: &Policy) -> impl Iterator<Item = (&PolicyProfile, &PluginConfig)> {
+pub(super) fn in_order(policy: &Policy) -> impl Iterator<Item = (&PolicyProfile, &PluginConfig)> {
     let deschedule = policy.profiles.iter().flat_map(|p| p.deschedule.iter().map(move |plugin| (p, plugin)));
     let balance = policy.profiles.iter().flat_map(|p| p.balance.iter().map(move |plugin| (p, plugin)));
     deschedule.chain(balance)
@@ -95,6 +95,8 @@ impl Sink for Turn<'_, '_> {
                     grace_period_seconds: self.ledger.grace_period_seconds,
                     not_before: candidate.not_before,
                     budgets,
+                    landing: None,
+                    gain: None,
                 });
                 Verdict::Evicted
             }

@@ -14,7 +14,7 @@ use crate::model::pod_status::Phase;
 use crate::model::volume::VolumeSource;
 use crate::model::{Pod, Str};
 
-/// Present with any value: the pod may go whatever protects it.
+/// Present with any value: the pod may go whatever protects it. PLANNED takes `false` at its word.
 pub const EVICT: &str = "descheduler.alpha.kubernetes.io/evict";
 /// Present with any value: the pod goes last among equals, or never by `noEvictionPolicy: Mandatory`.
 pub const PREFER_NO_EVICTION: &str = "descheduler.alpha.kubernetes.io/prefer-no-eviction";
@@ -28,6 +28,8 @@ pub const SYSTEM_CRITICAL_PRIORITY: i32 = 2_000_000_000;
 /// A rule by which a pod is left alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protection {
+    /// PLANNED: the evict annotation says `false`.
+    EvictionForbidden,
     PrefersNoEviction,
     MirrorPod,
     StaticPod,
@@ -61,6 +63,7 @@ impl Protection {
     /// The name that answers count by: the protection's in the policy where it has one.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::EvictionForbidden => "EvictionForbidden",
             Self::PrefersNoEviction => "NoEvictionPolicy",
             Self::MirrorPod => "MirrorPod",
             Self::StaticPod => "StaticPod",
@@ -84,6 +87,7 @@ impl Protection {
 impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::EvictionForbidden => "the pod's evict annotation is false",
             Self::PrefersNoEviction => "pod prefers not to be evicted, which noEvictionPolicy makes mandatory",
             Self::MirrorPod => "pod is a mirror pod",
             Self::StaticPod => "pod is a static pod",
@@ -119,6 +123,32 @@ fn is_bare_and_failed(pod: &Pod) -> bool {
     pod.meta.owners.is_empty() && pod.status.phase == Phase::Failed
 }
 
+fn untouchable(pod: &Pod) -> Vec<Protection> {
+    let mut found = Vec::new();
+    if pod.meta.annotations.contains_key(MIRROR) {
+        found.push(Protection::MirrorPod);
+    }
+    if pod.meta.annotations.get(CONFIG_SOURCE).is_some_and(|source| &**source != FROM_API) {
+        found.push(Protection::StaticPod);
+    }
+    if pod.meta.is_terminating() {
+        found.push(Protection::Terminating);
+    }
+    found
+}
+
+/// Whether a pod is bound to its node by who made it: the kubelet or a DaemonSet.
+pub fn belongs_to_node(pod: &Pod) -> bool {
+    pod.meta.owners.iter().any(|owner| &*owner.kind == "DaemonSet")
+        || pod.meta.annotations.contains_key(MIRROR)
+        || pod.meta.annotations.get(CONFIG_SOURCE).is_some_and(|source| &**source != FROM_API)
+}
+
+/// As Go's `strconv.ParseBool`.
+fn is_false(value: &str) -> bool {
+    ["0", "f", "F", "false", "FALSE", "False"].contains(&value)
+}
+
 /// The evictor of one profile over one scene.
 #[derive(Debug, Clone)]
 pub struct Evictor<'a> {
@@ -138,22 +168,17 @@ impl<'a> Evictor<'a> {
     /// The rules that protect a pod; empty when it may go.
     pub fn filter(&self, id: PodId) -> Vec<Protection> {
         let pod = &*self.scene.pod(id).pod;
-        if pod.meta.annotations.contains_key(EVICT) {
-            return Vec::new();
+        match (self.mode, pod.meta.annotations.get(EVICT)) {
+            (Mode::Compatible, Some(_)) => return Vec::new(),
+            (Mode::Planned, Some(value)) if is_false(value) => return vec![Protection::EvictionForbidden],
+            // Who goes already, or is the kubelet's own, has no replacement that the scheduler places.
+            (Mode::Planned, Some(_)) => return untouchable(pod),
+            (_, None) => {}
         }
         if self.args.no_eviction_policy == NoEvictionPolicy::Mandatory && prefers_no_eviction(pod) {
             return vec![Protection::PrefersNoEviction];
         }
-        let mut found = Vec::new();
-        if pod.meta.annotations.contains_key(MIRROR) {
-            found.push(Protection::MirrorPod);
-        }
-        if pod.meta.annotations.get(CONFIG_SOURCE).is_some_and(|source| &**source != FROM_API) {
-            found.push(Protection::StaticPod);
-        }
-        if pod.meta.is_terminating() {
-            found.push(Protection::Terminating);
-        }
+        let mut found = untouchable(pod);
         for protection in &self.args.protections {
             found.extend(self.protected_by(*protection, pod));
         }
@@ -165,7 +190,10 @@ impl<'a> Evictor<'a> {
         if selector.is_some_and(|selector| !selector.matches(&pod.meta.labels)) {
             found.push(Protection::LabelSelector);
         }
-        found.extend(self.too_few_replicas(pod));
+        // PLANNED counts replicas as the plan grows.
+        if self.mode == Mode::Compatible {
+            found.extend(self.too_few_replicas(pod));
+        }
         found.extend(self.too_young(pod));
         found
     }
@@ -236,6 +264,19 @@ impl<'a> Evictor<'a> {
         age.is_none_or(|age| age < min).then(|| Protection::MinPodAge { age: age.map(seconds), min: seconds(min) })
     }
 
+    /// Whether a landing is a way out by `nodeFit`: ready, selected by the evictor's own node selector, not cordoned. Any
+    /// node is, without it.
+    pub fn takes_landing(&self, node: NodeId) -> bool {
+        let cordoned = self.scene.node(node).node.unschedulable;
+        !self.args.node_fit || (!cordoned && self.destinations.binary_search(&node).is_ok())
+    }
+
+    /// The number that `minReplicas` asks for, if it asks, for pods with this one's owners.
+    pub fn min_replicas(&self, pod: &Pod) -> Option<(Str, u64)> {
+        let [owner] = &pod.meta.owners[..] else { return None };
+        (self.args.min_replicas > 1).then(|| (owner.uid.clone(), self.args.min_replicas))
+    }
+
     /// Both checks.
     ///
     /// # Errors
@@ -255,7 +296,8 @@ impl<'a> Evictor<'a> {
     /// # Errors
     /// The pod fits nowhere else, or its namespace isn't selected.
     pub fn pre_eviction(&self, id: PodId) -> Result<(), LeftAlone> {
-        if self.args.node_fit {
+        // PLANNED asks the engine instead.
+        if self.args.node_fit && self.mode == Mode::Compatible {
             node_fit::fits_any_other(self.scene, id, &self.destinations).map_err(LeftAlone::NoNodeFits)?;
         }
         let selector = self.args.namespace_label_selector.as_ref().filter(|selector| !selector.is_everything());

@@ -9,8 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::outcome::LeftAlone;
-use super::snapshot::{NodeId, PodId, Scene};
+use super::snapshot::{NodeId, PodId, Scene, is_healthy};
 use super::strategies::Verdict;
+use crate::model::pod_status::Phase;
 use crate::model::{PodDisruptionBudget, Str};
 
 /// A limit of the policy that was reached, and its size.
@@ -58,7 +59,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    fn of(budget: &PodDisruptionBudget) -> Self {
+    pub fn of(budget: &PodDisruptionBudget) -> Self {
         Self { namespace: budget.meta.namespace.clone(), name: budget.meta.name.clone() }
     }
 }
@@ -115,9 +116,47 @@ impl Spent {
             }
             _ => return Err(LeftAlone::SeveralBudgets(names)),
         }
+        self.count(scene, pod, &[]);
+        Ok(names)
+    }
+
+    /// The budgets that an eviction draws on, by all rules of the eviction API. Pods that ended, wait to start or go already
+    /// draw on none. Nor does an unhealthy pod where `unhealthyPodEvictionPolicy` is `AlwaysAllow`, or while enough others
+    /// are healthy.
+    ///
+    /// # Errors
+    /// The API server would refuse.
+    pub fn allows(&self, scene: &Scene, pod: PodId) -> Result<Vec<Budget>, LeftAlone> {
+        let subject = &scene.pod(pod).pod;
+        if subject.is_terminal() || subject.status.phase == Phase::Pending || subject.meta.is_terminating() {
+            return Ok(Vec::new());
+        }
+        let budgets: Vec<&Arc<PodDisruptionBudget>> = scene.budgets_of(subject).collect();
+        let budget = match &budgets[..] {
+            [] => return Ok(Vec::new()),
+            [budget] => *budget,
+            several => return Err(LeftAlone::SeveralBudgets(several.iter().map(|b| Budget::of(b)).collect())),
+        };
+        let name = Budget::of(budget);
+        let used = self.budgets.get(&name).copied().unwrap_or(0);
+        let enough = i64::from(budget.current_healthy) - used >= i64::from(budget.desired_healthy);
+        if !is_healthy(subject) && (budget.always_allow_unhealthy || (enough && budget.desired_healthy > 0)) {
+            return Ok(Vec::new());
+        }
+        if used >= i64::from(budget.disruptions_allowed) {
+            return Err(LeftAlone::BudgetExhausted(name));
+        }
+        Ok(vec![name])
+    }
+
+    /// Counts an eviction that is going to happen.
+    pub fn count(&mut self, scene: &Scene, pod: PodId, budgets: &[Budget]) {
+        let subject = scene.pod(pod);
         self.total += 1;
         *self.nodes.entry(subject.node).or_default() += 1;
         *self.namespaces.entry(subject.pod.meta.namespace.clone()).or_default() += 1;
-        Ok(names)
+        for budget in budgets {
+            *self.budgets.entry(budget.clone()).or_default() += 1;
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! - [`policy`] is what the user asks for, typed and validated.
 //! - [`snapshot`] is what strategies read, made from all that the cache knows at one revision.
 //! - [`strategies`] propose candidates; [`evictor`] says which pods may go at all; [`limits`] how many.
+//! - `plan` is PLANNED mode: it asks the engine where each pod would land, and plays it.
 //! - [`cycle`] runs a policy in COMPATIBLE mode, as the descheduler does, accidents included (docs/spec/eviction.md);
 //!   [`outcome`] is the answer, with the reason for each pod that was left alone.
 //!
@@ -14,13 +15,18 @@ pub mod evictor;
 pub mod limits;
 pub mod node_fit;
 pub mod outcome;
+mod plan;
 pub mod policy;
 pub mod reason;
 pub mod snapshot;
 pub mod strategies;
 pub mod taints;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use crate::cluster::Snapshot;
+use crate::engine::{EngineError, Profile};
 use crate::model::Time;
 
 pub use outcome::Outcome;
@@ -40,6 +46,23 @@ pub enum Mode {
 /// What the descheduler would evict in one cycle.
 pub fn compatible(snapshot: &Snapshot, policy: &Policy, now: Time) -> Outcome {
     cycle::compatible(&Scene::of(snapshot, now), policy)
+}
+
+/// The profile that pods of a `schedulerName` are scheduled with, if there is one.
+pub type ProfileOf<'a> = dyn Fn(&str) -> Option<Arc<Profile>> + 'a;
+
+/// The moves of one cycle that are proven to land.
+///
+/// # Errors
+/// The engine's own, and [`EngineError::Cancelled`].
+pub fn planned(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    profiles: &ProfileOf<'_>,
+    now: Time,
+    cancel: &AtomicBool,
+) -> Result<Outcome, EngineError> {
+    plan::plan(Scene::of(snapshot, now), snapshot.view.clone(), policy, profiles, cancel)
 }
 
 #[cfg(test)]

@@ -160,7 +160,7 @@ fn has_disliked_peer(scene: &Scene, candidate: &ScenePod, node: NodeId) -> bool 
 fn has_room(scene: &Scene, candidate: &ScenePod, node: NodeId) -> Result<(), Unfit> {
     let place = scene.node(node);
     let offered = &place.node.allocatable;
-    for (name, asked) in &candidate.requests {
+    for (name, asked) in candidate.requests.iter() {
         let free =
             if &**name == PODS { free_pods(scene, node) * 1000 } else { free_milli(name, offered, &place.requested) };
         if i128::from(asked.milli_value()) > free {

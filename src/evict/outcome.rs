@@ -27,6 +27,46 @@ pub struct Suggestion {
     pub not_before: Option<Time>,
     /// The budgets that this eviction draws on.
     pub budgets: Vec<Budget>,
+    /// PLANNED: where the replacement goes. None in COMPATIBLE mode, which doesn't ask.
+    pub landing: Option<Landing>,
+    /// PLANNED: what the strategy measures, at once before and after the move.
+    pub gain: Option<Gain>,
+}
+
+/// The node that the engine gives a replacement, once all earlier suggestions have moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landing {
+    pub node: Str,
+    /// The weighted total of the profile's scores; 0 if no other node was feasible.
+    pub score: i64,
+    /// Only for strategies that ask for a fresh pod.
+    pub is_source: bool,
+}
+
+/// An amount of what a strategy measures, over the whole cluster; the smaller the better, and 0 is perfect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gain {
+    /// What is counted, in words: "pods over their node's share".
+    pub metric: &'static str,
+    pub before: i64,
+    pub after: i64,
+}
+
+/// What an enabled strategy measures over the whole cluster, before the plan and with all of it played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measured {
+    pub strategy: PluginName,
+    pub profile: Str,
+    pub gain: Gain,
+}
+
+/// How far a plan was played on to see that no replacement would be moved again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LookAhead {
+    /// Requests that were played after this one.
+    pub rounds: usize,
+    /// Whether the last of them found nothing more to do. If not, the look was ended for its cost.
+    pub complete: bool,
 }
 
 /// A pod that a strategy would have moved, and what held it back.
@@ -57,6 +97,8 @@ pub enum LeftAlone {
     NoThresholdedRequest,
     /// No PodMetrics of it are known.
     NoMetrics,
+    /// PLANNED: every destination of LowNodeUtilization would be over target with it.
+    NoRoomUnderTarget,
     /// An earlier strategy suggested it.
     AlreadySuggested,
     Limit(Limit),
@@ -66,6 +108,62 @@ pub enum LeftAlone {
     BudgetExhausted(Budget),
     /// The API server would refuse: 500, since it can't handle a pod with several budgets.
     SeveralBudgets(Vec<Budget>),
+    /// PLANNED: the scheduler would find no node; what it would say.
+    NoLanding {
+        message: Str,
+    },
+    /// PLANNED: the scheduler would send the replacement back to where the pod is.
+    ReturnedToSource,
+    /// PLANNED: the scheduler would send the replacement where the strategy doesn't want it or gains nothing.
+    NoGain {
+        landing: Str,
+        why: NoGain,
+    },
+    /// PLANNED: the move would undo what an earlier strategy of the policy is for.
+    Undoes {
+        landing: Str,
+        strategy: PluginName,
+    },
+    /// PLANNED: once the plan is played, a strategy would move the replacement again.
+    WouldMoveAgain,
+    /// PLANNED: other pods keep the node from being emptied, so moving this one would be for nothing.
+    NodeNotEmptied {
+        blocked_by: Str,
+    },
+    /// PLANNED: no profile is configured for the pod's `schedulerName`, so that nobody knows where it would go.
+    UnknownProfile(Str),
+    /// PLANNED: the pod needs something that Berth can't judge.
+    Unsupported(Str),
+}
+
+/// What is wrong with a landing in the eyes of a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoGain {
+    /// What the strategy measures would stay as it is or get worse.
+    NotBetter,
+    /// LowNodeUtilization: the landing isn't a node under the thresholds.
+    NotUnderutilized,
+    /// LowNodeUtilization: the pod is too big, the landing would be over target.
+    OverTarget,
+    /// HighNodeUtilization: the landing is to be emptied itself.
+    NotADestination,
+    /// The rule would apply to the replacement, too.
+    StillViolates,
+    /// `nodeFit`: the evictor's node selector doesn't select it, or it is cordoned or not ready.
+    NotSelected,
+}
+
+impl fmt::Display for NoGain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotBetter => "which is no better",
+            Self::NotUnderutilized => "which isn't underutilized",
+            Self::OverTarget => "which it would bring over target",
+            Self::NotADestination => "which is to be emptied or cordoned",
+            Self::NotSelected => "which the evictor's nodeFit doesn't take",
+            Self::StillViolates => "where the rule would apply to it again",
+        })
+    }
 }
 
 impl LeftAlone {
@@ -79,11 +177,20 @@ impl LeftAlone {
             Self::NamespaceExcluded => "NamespaceExcluded",
             Self::NoThresholdedRequest => "NoThresholdedRequest",
             Self::NoMetrics => "NoMetrics",
+            Self::NoRoomUnderTarget => "NoRoomUnderTarget",
             Self::AlreadySuggested => "AlreadySuggested",
             Self::Limit(_) => "Limit",
             Self::StrategyLimit(_) => "StrategyLimit",
             Self::BudgetExhausted(_) => "BudgetExhausted",
             Self::SeveralBudgets(_) => "SeveralBudgets",
+            Self::NoLanding { .. } => "NoLanding",
+            Self::ReturnedToSource => "ReturnedToSource",
+            Self::NoGain { .. } => "NoGain",
+            Self::Undoes { .. } => "Undoes",
+            Self::WouldMoveAgain => "WouldMoveAgain",
+            Self::NodeNotEmptied { .. } => "NodeNotEmptied",
+            Self::UnknownProfile(_) => "UnknownProfile",
+            Self::Unsupported(_) => "Unsupported",
         }
     }
 }
@@ -102,6 +209,7 @@ impl fmt::Display for LeftAlone {
             Self::NoDestinationTolerated => f.write_str("pod doesn't tolerate the taints of any destination node"),
             Self::NamespaceExcluded => f.write_str("the pod's namespace is in evictableNamespaces.exclude"),
             Self::NoThresholdedRequest => f.write_str("pod requests none of the resources with a threshold"),
+            Self::NoRoomUnderTarget => f.write_str("no underutilized node would stay within its target with the pod"),
             Self::NoMetrics => f.write_str("no PodMetrics of the pod are known"),
             Self::AlreadySuggested => f.write_str("pod was already suggested by an earlier strategy"),
             Self::Limit(limit) => limit.fmt(f),
@@ -113,6 +221,16 @@ impl fmt::Display for LeftAlone {
                 f.write_str("more than one PodDisruptionBudget selects the pod, which the eviction API refuses: ")?;
                 join(f, budgets)
             }
+            Self::NoLanding { message } => write!(f, "no node would take the replacement: {message}"),
+            Self::ReturnedToSource => f.write_str("the replacement would come back to the same node"),
+            Self::NoGain { landing, why } => write!(f, "the replacement would go to {landing}, {why}"),
+            Self::Undoes { landing, strategy } => {
+                write!(f, "the replacement would go to {landing}, against {}", strategy.as_str())
+            }
+            Self::WouldMoveAgain => f.write_str("with the plan played, the replacement would have to move again"),
+            Self::NodeNotEmptied { blocked_by } => write!(f, "the node can't be emptied: {blocked_by} stays"),
+            Self::UnknownProfile(name) => write!(f, "no profile is known for schedulerName {name}"),
+            Self::Unsupported(what) => write!(f, "the pod needs what Berth can't judge: {what}"),
         }
     }
 }
@@ -140,6 +258,12 @@ pub struct Outcome {
     pub left_alone: Vec<LeftAlonePod>,
     /// The other strategies ran all the same.
     pub failures: Vec<Failure>,
-    /// The policy's nodes were fewer than two, and nothing ran: how many there are.
+    /// The policy's nodes were fewer than two, and nothing ran: how many there are. COMPATIBLE only.
     pub skipped: Option<usize>,
+    /// PLANNED: for each enabled strategy, in the order in which they ran.
+    pub measures: Vec<Measured>,
+    /// PLANNED only.
+    pub look_ahead: Option<LookAhead>,
+    /// PLANNED: how often the engine was asked for a landing, the look ahead included.
+    pub decisions: usize,
 }

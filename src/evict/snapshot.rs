@@ -1,6 +1,7 @@
 //! What the strategies read: the nodes, the pods on them in whatever phase, and the objects that rules look up, at one time.
 //!
-//! A [`Scene`] is made once a request from all that the cache knows and never changes. It holds what the scheduler's view
+//! A [`Scene`] is made once a request from all that the cache knows. Only a plan changes a copy of it, by putting a pod's
+//! replacement in its place; the id then stands for the pod and all its replacements. It holds what the scheduler's view
 //! doesn't need: pods that ended and wait to be deleted, how many pods an owner has anywhere, requests by spec. Pods
 //! that only hold a reservation aren't on a node yet, as for the descheduler, which lists pods by `spec.nodeName`.
 //!
@@ -16,15 +17,30 @@ use super::policy::LabelQuery;
 use crate::cluster::Snapshot;
 use crate::cluster::view::ObjectTable;
 use crate::model::metrics::{NodeMetrics, PodMetrics};
+use crate::model::pod_status::Phase;
 use crate::model::{Kind, Node, Object, Pod, PodDisruptionBudget, ResourceList, Str, Time, requests, resources};
 
 /// A node of a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(usize);
 
+impl NodeId {
+    /// Dense, from 0.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// A pod of a scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodId(usize);
+
+impl PodId {
+    /// Dense, from 0.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct SceneNode {
@@ -42,7 +58,7 @@ pub struct ScenePod {
     pub pod: Arc<Pod>,
     pub node: NodeId,
     /// By spec.
-    pub requests: ResourceList,
+    pub requests: Arc<ResourceList>,
     pub qos: Qos,
 }
 
@@ -99,7 +115,7 @@ impl Scene {
                 *scene.owned.entry(owner.uid.clone()).or_default() += 1;
             }
             if let Some(node) = scene.node_named(&pod.spec.node_name) {
-                let (requests, qos) = (requests::by_spec(&pod), Qos::of(&pod));
+                let (requests, qos) = (Arc::new(requests::by_spec(&pod)), Qos::of(&pod));
                 scene.pods.push(ScenePod { pod, node, requests, qos });
             }
         }
@@ -109,7 +125,7 @@ impl Scene {
             node.pods.push(PodId(i));
             if !pod.pod.is_terminal() {
                 node.active.push(PodId(i));
-                for (name, quantity) in &pod.requests {
+                for (name, quantity) in pod.requests.iter() {
                     *node.requested.entry(name.clone()).or_default() += *quantity;
                 }
             }
@@ -143,14 +159,58 @@ impl Scene {
         self.nodes.binary_search_by(|n| (*n.node.meta.name).cmp(name)).ok().map(NodeId)
     }
 
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        (0..self.nodes.len()).map(NodeId)
+    }
+
+    pub fn pods(&self) -> impl Iterator<Item = PodId> {
+        (0..self.pods.len()).map(PodId)
+    }
+
+    /// Puts another pod, of the same spec, in the place of one, on a node that may be another. It keeps its place in the
+    /// order.
+    pub fn replace(&mut self, id: PodId, pod: Arc<Pod>, to: NodeId) {
+        let before = self.pods[id.0].clone();
+        let node = &mut self.nodes[before.node.0];
+        node.pods.retain(|other| *other != id);
+        if !before.pod.is_terminal() {
+            node.active.retain(|other| *other != id);
+            for (name, quantity) in before.requests.iter() {
+                if let Some(left) = node.requested.get_mut(name) {
+                    *left = *left - *quantity;
+                }
+            }
+        }
+        let node = &mut self.nodes[to.0];
+        insert(&mut node.pods, id);
+        if !pod.is_terminal() {
+            insert(&mut node.active, id);
+            for (name, quantity) in before.requests.iter() {
+                *node.requested.entry(name.clone()).or_default() += *quantity;
+            }
+        }
+        self.pods[id.0] = ScenePod { pod, node: to, ..before };
+    }
+
+    /// As the disruption controller would after unhealthy pods were replaced by healthy ones.
+    pub fn credit_budget(&mut self, namespace: &str, name: &str, healthy: i32) {
+        let Some(budgets) = self.budgets.get_mut(namespace) else { return };
+        if let Some(budget) = budgets.iter_mut().find(|budget| &*budget.meta.name == name) {
+            let budget = Arc::make_mut(budget);
+            budget.current_healthy = budget.current_healthy.saturating_add(healthy);
+            let allowed = budget.current_healthy.saturating_sub(budget.desired_healthy);
+            budget.disruptions_allowed = budget.disruptions_allowed.max(allowed);
+        }
+    }
+
     /// The ready nodes whose labels a selector selects; None selects all.
     pub fn ready_nodes(&self, selector: Option<&LabelQuery>) -> Vec<NodeId> {
-        let ids = (0..self.nodes.len()).map(NodeId);
-        ids.filter(|id| {
-            let node = &self.node(*id).node;
-            is_ready(node) && selector.is_none_or(|s| s.matches(&node.meta.labels))
-        })
-        .collect()
+        self.nodes()
+            .filter(|id| {
+                let node = &self.node(*id).node;
+                is_ready(node) && selector.is_none_or(|s| s.matches(&node.meta.labels))
+            })
+            .collect()
     }
 
     /// How many pods have this owner.
@@ -179,6 +239,20 @@ impl Scene {
 /// Spec section 1: where the descheduler's order is unspecified.
 fn order(pod: &Pod) -> (&Str, &Str, &Str) {
     (&pod.meta.namespace, &pod.meta.name, &pod.meta.uid)
+}
+
+/// A list in order keeps its order.
+fn insert(ids: &mut Vec<PodId>, id: PodId) {
+    let at = ids.partition_point(|other| *other < id);
+    ids.insert(at, id);
+}
+
+/// What a budget counts as healthy: ready by its condition, or running for one that reports none.
+pub fn is_healthy(pod: &Pod) -> bool {
+    match pod.status.conditions.iter().find(|c| &*c.kind == "Ready") {
+        Some(condition) => &*condition.status == "True",
+        None => pod.status.phase == Phase::Running,
+    }
 }
 
 /// No `Ready` condition says otherwise; a node without one is ready, and a cordoned one, too.

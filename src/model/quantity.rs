@@ -97,6 +97,13 @@ impl std::ops::Add for Quantity {
     }
 }
 
+impl std::ops::Sub for Quantity {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_sub(other.nanos) }
+    }
+}
+
 impl std::ops::AddAssign for Quantity {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;

@@ -16,7 +16,7 @@ impl Strategy for LowNodeUtilizationArgs {
         let names = tracked(&self.thresholds);
         let nodes: Vec<NodeUsage> =
             context.nodes.iter().map(|node| measure(context, *node, &names, source)).collect::<Result<_, _>>()?;
-        let (low, high) = self.levels(&nodes);
+        let (low, high) = self.levels(nodes.iter());
         let (mut under, mut over) = (Vec::new(), Vec::new());
         for node in nodes {
             if !context.scene.node(node.node).node.unschedulable && node.is_under(&low) {
@@ -52,7 +52,7 @@ impl Strategy for LowNodeUtilizationArgs {
 }
 
 impl LowNodeUtilizationArgs {
-    fn source(&self, context: &Context<'_>) -> Result<UsageSource, StrategyError> {
+    pub(in crate::evict) fn source(&self, context: &Context<'_>) -> Result<UsageSource, StrategyError> {
         if self.usage == UsageSource::KubernetesMetrics {
             if !context.has_metrics {
                 return Err(StrategyError::NoMetricsProvider);
@@ -68,12 +68,15 @@ impl LowNodeUtilizationArgs {
     /// Below which a node is under and above which it is over; in deviation mode from the mean of all nodes that have the
     /// resource, cordoned ones included. A resource that no node has drops out.
     #[allow(clippy::cast_precision_loss, reason = "numbers of nodes")]
-    fn levels(&self, nodes: &[NodeUsage]) -> (Thresholds, Thresholds) {
+    pub(in crate::evict) fn levels<'n>(
+        &self,
+        nodes: impl Iterator<Item = &'n NodeUsage> + Clone,
+    ) -> (Thresholds, Thresholds) {
         if !self.use_deviation_thresholds {
             return (self.thresholds.clone(), self.target_thresholds.clone());
         }
         let mean = |name: &Str| {
-            let percents: Vec<f64> = nodes.iter().filter_map(|node| node.percent(name)).collect();
+            let percents: Vec<f64> = nodes.clone().filter_map(|node| node.percent(name)).collect();
             (!percents.is_empty()).then(|| percents.iter().sum::<f64>() / percents.len() as f64)
         };
         let shifted = |distances: &Thresholds, sign: f64| -> Thresholds {
@@ -88,7 +91,7 @@ impl LowNodeUtilizationArgs {
 
 /// # Errors
 /// Usage is to be read from metrics and the node has none.
-fn measure(
+pub(in crate::evict) fn measure(
     context: &Context<'_>,
     node: NodeId,
     names: &[Str],
@@ -116,7 +119,7 @@ fn is_over_caps(node: &NodeUsage, high: &Thresholds) -> bool {
     node.usage.iter().any(|(name, used)| *used > caps.get(name).copied().unwrap_or(0))
 }
 
-fn over_target(node: &NodeUsage, high: &Thresholds) -> Reason {
+pub(in crate::evict) fn over_target(node: &NodeUsage, high: &Thresholds) -> Reason {
     // Between eviction steps the node may be over in amounts and not in per cent; then the first resource stands for it.
     let first = || high.iter().next().map(|(name, limit)| (name, node.percent(name).unwrap_or(0.0), *limit));
     match node.over(high).or_else(first) {

@@ -8,18 +8,18 @@
 //! alone then are the pods that would have gone.
 
 mod high_node_utilization;
-mod low_node_utilization;
+pub(super) mod low_node_utilization;
 mod pod_life_time;
-mod remove_duplicates;
+pub(super) mod remove_duplicates;
 mod remove_failed_pods;
 mod remove_pods_having_too_many_restarts;
 mod remove_pods_violating_inter_pod_anti_affinity;
 mod remove_pods_violating_no_execute_taints;
-mod remove_pods_violating_node_affinity;
+pub(super) mod remove_pods_violating_node_affinity;
 mod remove_pods_violating_node_taints;
 mod remove_pods_violating_topology_spread_constraint;
-mod topology_domains;
-mod utilization;
+pub(super) mod topology_domains;
+pub(super) mod utilization;
 
 use super::evictor::Evictor;
 use super::outcome::LeftAlone;
@@ -108,7 +108,7 @@ pub fn of(config: &PluginConfig) -> &dyn Strategy {
 
 /// Whether to go on after a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
+pub(super) enum Flow {
     Next,
     NextNode,
     Stop,
@@ -116,7 +116,7 @@ enum Flow {
 
 impl Flow {
     /// What most strategies do.
-    fn after(verdict: Verdict) -> Self {
+    pub(super) fn after(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Evicted | Verdict::NamespaceLimit | Verdict::Refused => Self::Next,
             Verdict::NodeLimit => Self::NextNode,
@@ -170,7 +170,7 @@ fn reported(check: Result<(), LeftAlone>, pod: PodId, sink: &mut dyn Sink) -> bo
 }
 
 /// `namespaces` and `labelSelector` of a strategy.
-fn is_selected(pod: &Pod, selection: &PodSelection) -> bool {
+pub(super) fn is_selected(pod: &Pod, selection: &PodSelection) -> bool {
     selection.admits(&pod.meta.namespace, &pod.meta.labels)
 }
 
@@ -191,6 +191,6 @@ fn propose_by_node(context: &Context<'_>, sink: &mut dyn Sink, mut candidates: i
 }
 
 /// Whether some owner of a pod has one of these kinds.
-fn has_owner_kind(pod: &Pod, kinds: &[Str]) -> bool {
+pub(super) fn has_owner_kind(pod: &Pod, kinds: &[Str]) -> bool {
     pod.meta.owners.iter().any(|owner| kinds.contains(&owner.kind))
 }

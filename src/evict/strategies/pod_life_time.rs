@@ -35,7 +35,7 @@ impl Strategy for PodLifeTimeArgs {
 
 impl PodLifeTimeArgs {
     /// Every category that is set must hold; within a category one entry is enough.
-    fn is_due(&self, pod: &Pod, now: Time) -> bool {
+    pub(in crate::evict) fn is_due(&self, pod: &Pod, now: Time) -> bool {
         self.max_seconds.is_none_or(|max| is_older(pod, now, max))
             && (self.states.is_empty() || self.is_in_state(pod))
             && (self.conditions.is_empty()

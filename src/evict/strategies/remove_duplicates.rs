@@ -5,19 +5,20 @@
 //! evictor holds back don't exist here: they neither count nor are they originals.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use super::{Candidate, Context, Sink, Strategy, StrategyError, Verdict, has_owner_kind};
 use crate::evict::node_fit::{self, Selects};
 use crate::evict::policy::RemoveDuplicatesArgs;
 use crate::evict::reason::Reason;
-use crate::evict::snapshot::{NodeId, PodId};
+use crate::evict::snapshot::{NodeId, PodId, Scene};
 use crate::evict::taints;
 use crate::model::node_selector::NodeRequirement;
 use crate::model::{Labels, NodeSelectorTerm, Pod, Str, Toleration};
 
 /// An owner and the sorted app images of its pods. The owner's uid and API group don't matter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+pub(in crate::evict) struct Key {
     namespace: Str,
     kind: Str,
     name: Str,
@@ -38,12 +39,13 @@ impl Strategy for RemoveDuplicatesArgs {
             if group.duplicates.is_empty() {
                 continue;
             }
-            let targets = target_nodes(context, &group);
+            let duplicates = group.duplicates.values().flatten().copied();
+            let targets = target_nodes(context.scene, context.nodes, duplicates);
             if targets < 2 {
                 continue;
             }
             let share = group.occurrences.div_ceil(targets);
-            let owner: Str = format!("{} {}/{}", key.kind, key.namespace, key.name).into();
+            let owner: Str = key.to_string().into();
             for duplicates in group.duplicates.values() {
                 // The original is not among them.
                 for id in duplicates.iter().skip(share.saturating_sub(1)) {
@@ -101,8 +103,14 @@ impl RemoveDuplicatesArgs {
     }
 }
 
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
 /// One for each owner, sorted.
-fn keys(pod: &Pod) -> Vec<Key> {
+pub(in crate::evict) fn keys(pod: &Pod) -> Vec<Key> {
     let mut images: Vec<Str> = pod.spec.containers.iter().map(|c| c.image.clone()).collect();
     images.sort();
     let owners = pod.meta.owners.iter().map(|owner| Key {
@@ -136,18 +144,18 @@ impl<'p> Shape<'p> {
     }
 }
 
-/// How many nodes the duplicates of a group may use. A shape with a single node adds none.
-fn target_nodes(context: &Context<'_>, group: &Group) -> usize {
+/// How many nodes some pods may use together. A shape with a single node adds none.
+pub(in crate::evict) fn target_nodes(scene: &Scene, nodes: &[NodeId], pods: impl Iterator<Item = PodId>) -> usize {
     let mut seen: Vec<Shape<'_>> = Vec::new();
     let mut targets = BTreeSet::<NodeId>::new();
-    for id in group.duplicates.values().flatten() {
-        let pod = context.pod(*id);
+    for id in pods {
+        let pod = &*scene.pod(id).pod;
         let shape = Shape::of(pod);
         if seen.contains(&shape) {
             continue;
         }
         seen.push(shape);
-        let usable: Vec<NodeId> = context.nodes.iter().copied().filter(|node| is_usable(context, pod, *node)).collect();
+        let usable: Vec<NodeId> = nodes.iter().copied().filter(|node| is_usable(scene, pod, *node)).collect();
         if usable.len() > 1 {
             targets.extend(usable);
         }
@@ -156,7 +164,7 @@ fn target_nodes(context: &Context<'_>, group: &Group) -> usize {
 }
 
 /// By taints and labels only; affinity that can't be read counts as matching.
-fn is_usable(context: &Context<'_>, pod: &Pod, node: NodeId) -> bool {
-    let node = &context.scene.node(node).node;
+fn is_usable(scene: &Scene, pod: &Pod, node: NodeId) -> bool {
+    let node = &scene.node(node).node;
     taints::first_forbidding(&pod.spec.tolerations, node).is_none() && node_fit::selects(pod, node) != Selects::No
 }

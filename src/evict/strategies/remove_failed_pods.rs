@@ -22,7 +22,7 @@ impl Strategy for RemoveFailedPodsArgs {
 }
 
 impl RemoveFailedPodsArgs {
-    fn is_due(&self, pod: &Pod, now: Time) -> bool {
+    pub(in crate::evict) fn is_due(&self, pod: &Pod, now: Time) -> bool {
         pod.status.phase == Phase::Failed
             && is_old_enough(pod, now, self.min_pod_lifetime_seconds)
             && !has_owner_kind(pod, &self.exclude_owner_kinds)

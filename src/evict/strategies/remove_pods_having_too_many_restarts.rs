@@ -17,9 +17,7 @@ impl Strategy for RemovePodsHavingTooManyRestartsArgs {
             let mut due: Vec<_> = pods
                 .filter(|id| {
                     let pod = context.pod(*id);
-                    is_selected(pod, &self.pods)
-                        && self.restarts(pod) >= threshold
-                        && (self.states.is_empty() || self.is_in_state(pod))
+                    is_selected(pod, &self.pods) && self.is_due(pod)
                 })
                 .collect();
             due.sort_by_key(|id| (Reverse(self.restarts(context.pod(*id))), *id));
@@ -36,6 +34,10 @@ impl RemovePodsHavingTooManyRestartsArgs {
     fn statuses<'p>(&self, pod: &'p Pod) -> impl Iterator<Item = &'p ContainerStatus> {
         let init = if self.including_init_containers { &pod.status.init_containers[..] } else { &[] };
         pod.status.containers.iter().chain(init)
+    }
+
+    pub(in crate::evict) fn is_due(&self, pod: &Pod) -> bool {
+        self.restarts(pod) >= i64::from(self.restart_threshold) && (self.states.is_empty() || self.is_in_state(pod))
     }
 
     fn restarts(&self, pod: &Pod) -> i64 {

@@ -11,20 +11,18 @@ use crate::evict::policy::RemovePodsViolatingNoExecuteTaintsArgs;
 use crate::evict::reason::Reason;
 use crate::evict::snapshot::PodId;
 use crate::evict::taints;
-use crate::model::{Effect, Pod, Taint, Time};
+use crate::model::{Effect, Node, Pod, Taint, Time};
 
 impl Strategy for RemovePodsViolatingNoExecuteTaintsArgs {
     fn run(&self, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), StrategyError> {
         let mut due: Vec<(Time, PodId, Reason)> = Vec::new();
         for node in context.nodes {
             let place = &context.scene.node(*node).node;
-            let considered = place.taints.iter().filter(|t| t.effect == Effect::NoExecute && self.taints.admits(t));
-            let taints: Vec<&Taint> = considered.collect();
-            if taints.is_empty() {
+            if place.taints.iter().all(|t| t.effect != Effect::NoExecute) {
                 continue;
             }
             for id in context.selected_active(*node, &self.pods) {
-                if let Some((time, reason)) = first_due(context.pod(id), &taints, context.scene.now) {
+                if let Some((time, reason)) = self.due(context.pod(id), place, context.scene.now) {
                     due.push((time, id, reason));
                 }
             }
@@ -42,8 +40,15 @@ impl Strategy for RemovePodsViolatingNoExecuteTaintsArgs {
     }
 }
 
-/// When a pod has to leave, and which taint says so; None: never.
-fn first_due(pod: &Pod, taints: &[&Taint], now: Time) -> Option<(Time, Reason)> {
+impl RemovePodsViolatingNoExecuteTaintsArgs {
+    /// When a pod has to leave a node, and which taint says so; None: never.
+    pub(in crate::evict) fn due(&self, pod: &Pod, node: &Node, now: Time) -> Option<(Time, Reason)> {
+        let considered = node.taints.iter().filter(|t| t.effect == Effect::NoExecute && self.taints.admits(t));
+        first_due(pod, considered, now)
+    }
+}
+
+fn first_due<'t>(pod: &Pod, taints: impl Iterator<Item = &'t Taint>, now: Time) -> Option<(Time, Reason)> {
     let mut first: Option<(Time, Reason)> = None;
     for taint in taints {
         let added = taint.added.unwrap_or(now);

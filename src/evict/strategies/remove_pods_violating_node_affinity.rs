@@ -67,7 +67,7 @@ fn preferred_elsewhere(context: &Context<'_>, id: PodId, node: NodeId) -> Option
 }
 
 /// The weights of the terms that a node matches; a term that can't be read matches none.
-fn weight(terms: &[PreferredNodeTerm], node: &Node) -> i64 {
+pub(in crate::evict) fn weight(terms: &[PreferredNodeTerm], node: &Node) -> i64 {
     let matching = terms.iter().filter(|t| t.term.matches(&node.meta.name, &node.meta.labels));
     matching.map(|t| i64::from(t.weight)).sum()
 }

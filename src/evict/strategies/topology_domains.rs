@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use crate::evict::node_fit::{self, Selects};
-use crate::evict::snapshot::{NodeId, PodId};
+use crate::evict::snapshot::{NodeId, PodId, Scene};
 use crate::evict::taints;
 use crate::model::topology_spread::InclusionPolicy;
 use crate::model::{LabelSelector, Labels, NodeSelector, Pod, Str, Toleration, TopologySpreadConstraint};
@@ -13,9 +13,9 @@ use crate::model::{LabelSelector, Labels, NodeSelector, Pod, Str, Toleration, To
 /// A constraint with what it takes from the pod that states it. Two are one only if all of this is equal, so that pods of
 /// one app with different node selectors make for separate passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Constraint {
-    pub(super) max_skew: i32,
-    pub(super) topology_key: Str,
+pub(in crate::evict) struct Constraint {
+    pub(in crate::evict) max_skew: i32,
+    pub(in crate::evict) topology_key: Str,
     selector: LabelSelector,
     /// Node selector and required affinity, where the constraint honours them.
     affinity: Option<(Option<Labels>, Option<NodeSelector>)>,
@@ -24,7 +24,7 @@ pub(super) struct Constraint {
 }
 
 impl Constraint {
-    pub(super) fn of(spread: &TopologySpreadConstraint, pod: &Pod) -> Self {
+    pub(in crate::evict) fn of(spread: &TopologySpreadConstraint, pod: &Pod) -> Self {
         let required = || pod.spec.affinity.node.as_ref().and_then(|a| a.required.clone());
         let honoured = |policy: InclusionPolicy| policy == InclusionPolicy::Honor;
         Self {
@@ -36,13 +36,13 @@ impl Constraint {
         }
     }
 
-    pub(super) fn speaks_of(&self, pod: &Pod) -> bool {
+    pub(in crate::evict) fn speaks_of(&self, pod: &Pod) -> bool {
         self.selector.matches(&pod.meta.labels)
     }
 
     /// By the inclusion policies.
-    fn includes(&self, context: &Context<'_>, node: NodeId) -> bool {
-        let node = &context.scene.node(node).node;
+    pub(in crate::evict) fn includes(&self, scene: &Scene, node: NodeId) -> bool {
+        let node = &scene.node(node).node;
         let selected = match &self.affinity {
             None => true,
             Some((node_selector, required)) => {
@@ -88,7 +88,7 @@ struct Domain {
 pub(super) fn balance(context: &Context<'_>, constraint: &Constraint, pods: &[PodId], must_fit: bool) -> Moves {
     let label = |node: NodeId| context.scene.node(node).node.meta.labels.get(&constraint.topology_key).cloned();
     let eligible: Vec<NodeId> =
-        context.nodes.iter().copied().filter(|node| constraint.includes(context, *node)).collect();
+        context.nodes.iter().copied().filter(|node| constraint.includes(context.scene, *node)).collect();
     let mut domains: BTreeMap<Str, Vec<PodId>> =
         eligible.iter().filter_map(|node| Some((label(*node)?, Vec::new()))).collect();
     let mut total = 0_usize;
@@ -178,7 +178,7 @@ fn is_above(skew: usize, max_skew: i32) -> bool {
 }
 
 /// The pod says which nodes it wants.
-fn is_bound_to_nodes(pod: &Pod) -> bool {
+pub(in crate::evict) fn is_bound_to_nodes(pod: &Pod) -> bool {
     pod.spec.node_selector.as_ref().is_some_and(|s| !s.is_empty()) || pod.spec.affinity.node.is_some()
 }
 

@@ -16,23 +16,23 @@ use crate::model::resources::{CPU, MEMORY, PODS};
 use crate::model::{Quantity, ResourceList, Str};
 
 /// Amounts by resource.
-pub(super) type Usage = BTreeMap<Str, i64>;
+pub(in crate::evict) type Usage = BTreeMap<Str, i64>;
 
 /// One node, measured.
 #[derive(Debug, Clone)]
-pub(super) struct NodeUsage {
-    pub(super) node: NodeId,
-    pub(super) usage: Usage,
+pub(in crate::evict) struct NodeUsage {
+    pub(in crate::evict) node: NodeId,
+    pub(in crate::evict) usage: Usage,
     /// Of the resources that are tracked, those that the node has.
-    pub(super) capacity: Usage,
+    pub(in crate::evict) capacity: Usage,
 }
 
-pub(super) fn amount(name: &str, quantity: Quantity) -> i64 {
+pub(in crate::evict) fn amount(name: &str, quantity: Quantity) -> i64 {
     if name == CPU { quantity.milli_value() } else { quantity.value() }
 }
 
 /// Thresholds' resources and the three that always count.
-pub(super) fn tracked(thresholds: &Thresholds) -> Vec<Str> {
+pub(in crate::evict) fn tracked(thresholds: &Thresholds) -> Vec<Str> {
     let always = [CPU, MEMORY, PODS].map(Str::from);
     let names: BTreeSet<Str> = thresholds.keys().cloned().chain(always).collect();
     names.into_iter().collect()
@@ -43,20 +43,20 @@ fn amounts(names: &[Str], list: &ResourceList) -> Usage {
     names.iter().map(of).collect()
 }
 
-pub(super) fn requests_of_node(scene: &Scene, node: NodeId, names: &[Str]) -> NodeUsage {
+pub(in crate::evict) fn requests_of_node(scene: &Scene, node: NodeId, names: &[Str]) -> NodeUsage {
     let mut usage = amounts(names, &scene.node(node).requested);
     let pods = scene.node(node).active.len();
     usage.insert(PODS.into(), i64::try_from(pods).unwrap_or(i64::MAX));
     NodeUsage { node, usage, capacity: capacity(scene, node, names) }
 }
 
-pub(super) fn capacity(scene: &Scene, node: NodeId, names: &[Str]) -> Usage {
+pub(in crate::evict) fn capacity(scene: &Scene, node: NodeId, names: &[Str]) -> Usage {
     let offered = scene.node(node).capacity();
     names.iter().filter_map(|name| Some((name.clone(), amount(name, *offered.get(name)?)))).collect()
 }
 
 /// None: its usage isn't known.
-pub(super) fn usage_of_pod(scene: &Scene, pod: PodId, names: &[Str], source: UsageSource) -> Option<Usage> {
+pub(in crate::evict) fn usage_of_pod(scene: &Scene, pod: PodId, names: &[Str], source: UsageSource) -> Option<Usage> {
     let subject = scene.pod(pod);
     let mut usage = match source {
         UsageSource::Requests => amounts(names, &subject.requests),
@@ -77,7 +77,7 @@ pub(super) fn usage_of_pod(scene: &Scene, pod: PodId, names: &[Str], source: Usa
 impl NodeUsage {
     /// Of its own capacity; None when it has none of the resource.
     #[allow(clippy::cast_precision_loss, reason = "upstream compares percentages as floats")]
-    pub(super) fn percent(&self, name: &str) -> Option<f64> {
+    pub(in crate::evict) fn percent(&self, name: &str) -> Option<f64> {
         let capacity = *self.capacity.get(name)?;
         if capacity == 0 {
             return Some(0.0);
@@ -86,12 +86,12 @@ impl NodeUsage {
     }
 
     /// At or under every threshold; a resource that it doesn't have is at 0 %.
-    pub(super) fn is_under(&self, thresholds: &Thresholds) -> bool {
+    pub(in crate::evict) fn is_under(&self, thresholds: &Thresholds) -> bool {
         thresholds.iter().all(|(name, limit)| self.percent(name).unwrap_or(0.0) <= *limit)
     }
 
     /// The first resource that is over its threshold.
-    pub(super) fn over<'t>(&self, thresholds: &'t Thresholds) -> Option<(&'t Str, f64, f64)> {
+    pub(in crate::evict) fn over<'t>(&self, thresholds: &'t Thresholds) -> Option<(&'t Str, f64, f64)> {
         let mut measured = thresholds.iter().map(|(name, limit)| (name, self.percent(name).unwrap_or(0.0), *limit));
         measured.find(|(_, percent, limit)| percent > limit)
     }
@@ -102,7 +102,7 @@ impl NodeUsage {
         clippy::cast_possible_truncation,
         reason = "upstream computes the cap in floats and cuts the fraction off"
     )]
-    pub(super) fn caps(&self, thresholds: &Thresholds) -> Usage {
+    pub(in crate::evict) fn caps(&self, thresholds: &Thresholds) -> Usage {
         let cap = |name: &Str| {
             let capacity = self.capacity.get(name).copied().unwrap_or(0);
             match thresholds.get(name) {
@@ -114,16 +114,16 @@ impl NodeUsage {
     }
 
     /// Upstream's order of nodes: cores in thousandths, bytes and all else in one sum, so that memory decides.
-    pub(super) fn mixed_sum(&self) -> i128 {
+    pub(in crate::evict) fn mixed_sum(&self) -> i128 {
         self.usage.values().map(|amount| i128::from(*amount)).sum()
     }
 
-    pub(super) fn take(&mut self, pod: &Usage) {
+    pub(in crate::evict) fn take(&mut self, pod: &Usage) {
         subtract(&mut self.usage, pod);
     }
 }
 
-pub(super) fn subtract(from: &mut Usage, what: &Usage) {
+pub(in crate::evict) fn subtract(from: &mut Usage, what: &Usage) {
     for (name, amount) in what {
         if let Some(left) = from.get_mut(name) {
             *left = left.saturating_sub(*amount);
@@ -133,10 +133,13 @@ pub(super) fn subtract(from: &mut Usage, what: &Usage) {
 
 /// The room that destinations have together.
 #[derive(Debug, Clone)]
-pub(super) struct Pool(Usage);
+pub(in crate::evict) struct Pool(Usage);
 
 impl Pool {
-    pub(super) fn new<'n>(destinations: impl Iterator<Item = &'n NodeUsage>, thresholds: &Thresholds) -> Self {
+    pub(in crate::evict) fn new<'n>(
+        destinations: impl Iterator<Item = &'n NodeUsage>,
+        thresholds: &Thresholds,
+    ) -> Self {
         let mut room = Usage::new();
         for node in destinations {
             for (name, cap) in node.caps(thresholds) {
@@ -149,27 +152,27 @@ impl Pool {
     }
 
     /// One exhausted resource ends it all, even one that no threshold names.
-    pub(super) fn has_room(&self) -> bool {
+    pub(in crate::evict) fn has_room(&self) -> bool {
         self.0.values().all(|left| *left > 0)
     }
 }
 
 /// What the eviction loop needs to know of a strategy.
-pub(super) struct Drain<'s> {
-    pub(super) source: UsageSource,
-    pub(super) names: &'s [Str],
-    pub(super) destinations: &'s [NodeId],
-    pub(super) excluded_namespaces: &'s [Str],
+pub(in crate::evict) struct Drain<'s> {
+    pub(in crate::evict) source: UsageSource,
+    pub(in crate::evict) names: &'s [Str],
+    pub(in crate::evict) destinations: &'s [NodeId],
+    pub(in crate::evict) excluded_namespaces: &'s [Str],
     /// At most so many from one node.
-    pub(super) per_node: Option<u64>,
+    pub(in crate::evict) per_node: Option<u64>,
     /// Whether a node is still to be relieved.
-    pub(super) goes_on: &'s dyn Fn(&NodeUsage) -> bool,
-    pub(super) reason: &'s dyn Fn(&NodeUsage) -> Reason,
+    pub(in crate::evict) goes_on: &'s dyn Fn(&NodeUsage) -> bool,
+    pub(in crate::evict) reason: &'s dyn Fn(&NodeUsage) -> Reason,
 }
 
 /// How a node's turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(in crate::evict) enum Turn {
     Done,
     /// The total limit was reached.
     Stop,
@@ -178,7 +181,7 @@ pub(super) enum Turn {
 impl Drain<'_> {
     /// Proposes pods of one node, the least important first, while it goes on and the pool has room. The pod that takes the
     /// last of the pool still goes.
-    pub(super) fn node(
+    pub(in crate::evict) fn node(
         &self,
         context: &Context<'_>,
         sink: &mut dyn Sink,
@@ -232,7 +235,7 @@ impl Drain<'_> {
 }
 
 /// The pods of a node that may go by the evictor's filter.
-pub(super) fn removable(context: &Context<'_>, sink: &mut dyn Sink, node: NodeId) -> Vec<PodId> {
+pub(in crate::evict) fn removable(context: &Context<'_>, sink: &mut dyn Sink, node: NodeId) -> Vec<PodId> {
     let active = context.scene.node(node).active.iter().copied();
     active.filter(|pod| context.passes_filter(*pod, sink)).collect()
 }

@@ -95,7 +95,7 @@ fn node_fit() {
 #[test]
 fn each_pod_is_asked_about_by_itself() {
     let pods = ["a", "b", "c"].map(|name| replica(name).cpu("2"));
-    let given = given(old(), pods).nodes([node("n1").cpu("8"), node("n2").cpu("2")]);
+    let given = given(old(), pods).nodes([node("n1").cpu("8"), node("n2").cpu("3900m")]);
     check(vec![
         trap(44, "three pods, room for one", given.evictor(|args| args.node_fit = true), &["a", "b", "c"])
             .fixed(&["a"]),

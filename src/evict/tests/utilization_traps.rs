@@ -104,16 +104,22 @@ fn extended_resources_that_some_nodes_lack() {
 
 #[test]
 fn taints_of_destinations() {
-    let tolerant = || load("a", "n1", "3").tolerates("", None, None);
+    let tolerant = || load("a", "n1", "2").tolerates("", None, None);
     let tainted = |node: NodeBuilder, effect: Effect| node.taint("x", "", effect);
     let hard = |n: NodeBuilder| tainted(tainted(n, Effect::NoSchedule), Effect::NoExecute);
     check(vec![
-        trap(60, "one toleration, two taints", given(low(), [tolerant()]).nodes([node("n1"), hard(node("n2"))]), &[])
-            .fixed(&["a"]),
+        trap(
+            60,
+            "one toleration, two taints",
+            given(low(), [tolerant(), base("n1", "1")]).nodes([node("n1"), hard(node("n2"))]),
+            &[],
+        )
+        .fixed(&["a"]),
         trap(
             61,
             "a soft taint keeps pods away",
-            given(low(), [load("a", "n1", "3")]).nodes([node("n1"), tainted(node("n2"), Effect::PreferNoSchedule)]),
+            given(low(), [load("a", "n1", "2"), base("n1", "1")])
+                .nodes(["n1", "n2"].map(|name| tainted(node(name), Effect::PreferNoSchedule))),
             &[],
         )
         .fixed(&["a"]),

@@ -1,0 +1,315 @@
+//! PLANNED mode: only moves that are proven to land (docs/architecture.md, "Evictions").
+//!
+//! A plan is drafted on a fork. Each candidate of a strategy is taken off the fork, the engine says where its replacement
+//! goes with the source free to be chosen, and if that is another node and what the strategy [measures](measure) gets less
+//! by it, without getting more of what an earlier strategy measures, the move is played on the fork at once. The next
+//! candidate sees it.
+//!
+//! The finished draft is then played on: what would the same request suggest next, and after that, until nothing is left?
+//! A pod whose replacement would be moved again is barred, and the draft made anew. So no pod moves twice, in however many
+//! requests, as long as nothing else changes. The look ahead has an [allowance](LOOK_AHEAD); a plan says how far it saw.
+//!
+//! Promises: pure, deterministic, the given snapshot stays as it is. Every decision goes through [`engine::decide`].
+
+mod anti_affinity;
+mod draft;
+mod duplicates;
+mod high;
+mod low;
+mod measure;
+mod rules;
+mod spread;
+mod stage;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use self::draft::{Draft, Drafted, Refused};
+use self::measure::Tracker;
+use self::rules::Violations;
+use self::stage::Stage;
+use super::cycle::in_order;
+use super::evictor::Evictor;
+use super::outcome::{Failure, Gain, LookAhead, Measured, Outcome};
+use super::policy::{NodeAffinityType, PluginConfig, PluginName, Policy, PolicyProfile};
+use super::snapshot::{NodeId, PodId, Scene};
+use super::strategies::{self, Context, Strategy, StrategyError};
+use super::{Mode, ProfileOf};
+use crate::cluster::View;
+use crate::cluster::counts::CountKey;
+use crate::engine::{EngineError, Profile};
+use crate::model::{Pod, Str};
+
+/// How much a look ahead may cost: so many nodes asked about (a decision over 1,000 nodes asks 1,000). About a second on a
+/// machine of 2026. Small clusters don't come near it; a big one with hundreds of moves and budgets that hold back as many
+/// does.
+const LOOK_AHEAD: usize = 5_000_000;
+
+/// Each round of a look ahead is a level of recursion.
+const MOST_ROUNDS: usize = 500;
+
+/// Something that pods are moved for: a plugin, or one of the types of RemovePodsViolatingNodeAffinity.
+struct Rule<'a> {
+    strategy: PluginName,
+    profile: &'a PolicyProfile,
+    work: Work<'a>,
+    /// It asks for a fresh pod, wherever that lands.
+    wants_fresh_pods: bool,
+}
+
+enum Work<'a> {
+    /// As the descheduler, pod by pod.
+    ByPod(&'a dyn Strategy),
+    NodeAffinity,
+    AntiAffinity,
+    Duplicates,
+    Low,
+    High,
+    Spread,
+    Failed(StrategyError),
+}
+
+/// What all drafts of a request share.
+struct Planner<'a> {
+    policy: &'a Policy,
+    rules: Vec<Rule<'a>>,
+    nodes: Rc<[NodeId]>,
+    /// By pod: its place among equals.
+    ranks: Vec<usize>,
+    /// By pod: what it has in common with its replacements and with its like, as a number.
+    kinds: Vec<usize>,
+    profiles: &'a ProfileOf<'a>,
+    known_profiles: BTreeMap<Str, Option<Arc<Profile>>>,
+    cancel: &'a AtomicBool,
+    /// Kinds of pods that were decided on before.
+    decided: BTreeSet<usize>,
+    /// What decisions count: a fork that keeps count decides in a fraction of the time.
+    counted: Vec<CountKey>,
+    decisions: usize,
+    /// The look ahead ends when so many decisions were asked for.
+    allowance: usize,
+}
+
+/// A draft that holds, and what comes after it.
+struct Settled<'a> {
+    draft: Drafted<'a>,
+    /// All pods that move now or later, or might instead of one that is like them.
+    moving: BTreeSet<PodId>,
+    ahead: LookAhead,
+}
+
+/// Plans the moves of one request.
+///
+/// # Errors
+/// The engine's own, and [`EngineError::Cancelled`].
+pub(super) fn plan(
+    scene: Scene,
+    view: View,
+    policy: &Policy,
+    profiles: &ProfileOf<'_>,
+    cancel: &AtomicBool,
+) -> Result<Outcome, EngineError> {
+    let nodes: Rc<[NodeId]> = scene.ready_nodes(policy.node_selector.as_ref()).into();
+    let (rules, trackers) = rules(&scene, policy, &nodes);
+    let (ranks, kinds) = ranks(&scene);
+    let mut planner = Planner {
+        policy,
+        rules,
+        nodes,
+        ranks,
+        kinds,
+        profiles,
+        known_profiles: BTreeMap::new(),
+        cancel,
+        decided: BTreeSet::new(),
+        counted: Vec::new(),
+        decisions: 0,
+        allowance: usize::MAX,
+    };
+    let before: Vec<i64> = trackers.iter().map(Tracker::value).collect();
+    let settled = planner.settle(Stage { scene, view, trackers }, 0)?;
+    let after = &settled.draft.stage.trackers;
+    let measured = |(rule, i): (&Rule<'_>, usize)| Measured {
+        strategy: rule.strategy,
+        profile: rule.profile.name.clone(),
+        gain: Gain { metric: after[i].metric(), before: before[i], after: after[i].value() },
+    };
+    let ran = |(rule, _): &(&Rule<'_>, usize)| !matches!(rule.work, Work::Failed(_));
+    let measures = planner.rules.iter().zip(0..).filter(ran).map(measured).collect();
+    let failures = planner.rules.iter().filter_map(|rule| match &rule.work {
+        Work::Failed(error) => {
+            Some(Failure { strategy: rule.strategy, profile: rule.profile.name.clone(), error: error.clone() })
+        }
+        _ => None,
+    });
+    Ok(Outcome {
+        failures: failures.collect(),
+        suggestions: settled.draft.suggestions,
+        left_alone: settled.draft.left_alone,
+        skipped: None,
+        measures,
+        look_ahead: Some(settled.ahead),
+        decisions: planner.decisions,
+    })
+}
+
+/// The order of pods by owner and labels before names, and the numbers of those kinds: a replacement has the owner and the
+/// labels of its predecessor, and a name that nobody can foresee.
+fn ranks(scene: &Scene) -> (Vec<usize>, Vec<usize>) {
+    let kind = |a: PodId, b: PodId| {
+        let (a, b) = (&scene.pod(a).pod.meta, &scene.pod(b).pod.meta);
+        let by_namespace = a.namespace.cmp(&b.namespace);
+        let by_owner = by_namespace.then_with(|| a.owners.iter().map(|o| &o.uid).cmp(b.owners.iter().map(|o| &o.uid)));
+        by_owner.then_with(|| a.labels.iter().cmp(b.labels.iter()))
+    };
+    let mut order: Vec<PodId> = scene.pods().collect();
+    order.sort_by(|a, b| kind(*a, *b).then(a.cmp(b)));
+    let (mut ranks, mut kinds) = (vec![0; order.len()], vec![0; order.len()]);
+    for (rank, id) in order.iter().enumerate() {
+        ranks[id.index()] = rank;
+        let like_last = rank > 0 && kind(order[rank - 1], *id).is_eq();
+        kinds[id.index()] = if like_last { kinds[order[rank - 1].index()] } else { rank };
+    }
+    (ranks, kinds)
+}
+
+/// The rules of a policy in their order, each with what it measures.
+fn rules<'a>(scene: &Scene, policy: &'a Policy, nodes: &[NodeId]) -> (Vec<Rule<'a>>, Vec<Tracker<'a>>) {
+    let mut rules = Vec::new();
+    let mut trackers = Vec::new();
+    for (profile, plugin) in in_order(policy) {
+        let evictor = Evictor::new(scene, &profile.evictor, Mode::Planned);
+        let context = Context { scene, evictor: &evictor, nodes, has_metrics: policy.kubernetes_metrics };
+        for (work, tracker) in work_of(plugin, &context) {
+            let strategy = plugin.name();
+            let wants_fresh_pods = matches!(
+                strategy,
+                PluginName::PodLifeTime | PluginName::RemovePodsHavingTooManyRestarts | PluginName::RemoveFailedPods
+            );
+            rules.push(Rule { strategy, profile, work, wants_fresh_pods });
+            trackers.push(tracker);
+        }
+    }
+    (rules, trackers)
+}
+
+fn work_of<'a>(plugin: &'a PluginConfig, context: &Context<'_>) -> Vec<(Work<'a>, Tracker<'a>)> {
+    let (scene, nodes) = (context.scene, context.nodes);
+    let violations = |rule: rules::Rule<'a>| Tracker::Violations(Violations::new(rule, scene, nodes));
+    let by_pod = |rule| vec![(Work::ByPod(strategies::of(plugin)), violations(rule))];
+    match plugin {
+        PluginConfig::RemovePodsViolatingNodeTaints(args) => by_pod(rules::Rule::NodeTaints(args)),
+        PluginConfig::RemovePodsViolatingNoExecuteTaints(args) => by_pod(rules::Rule::NoExecuteTaints(args)),
+        PluginConfig::RemovePodsHavingTooManyRestarts(args) => by_pod(rules::Rule::TooManyRestarts(args)),
+        PluginConfig::PodLifeTime(args) => by_pod(rules::Rule::LifeTime(args)),
+        PluginConfig::RemoveFailedPods(args) => by_pod(rules::Rule::Failed(args)),
+        PluginConfig::RemovePodsViolatingNodeAffinity(args) => {
+            let rule = |kind: &NodeAffinityType| match kind {
+                NodeAffinityType::Required => rules::Rule::RequiredNodeAffinity(args),
+                NodeAffinityType::Preferred => rules::Rule::PreferredNodeAffinity(args),
+            };
+            args.types.iter().map(|kind| (Work::NodeAffinity, violations(rule(kind)))).collect()
+        }
+        PluginConfig::RemovePodsViolatingInterPodAntiAffinity(args) => {
+            let tracker = anti_affinity::AntiAffinity::new(args, scene, nodes);
+            vec![(Work::AntiAffinity, Tracker::AntiAffinity(tracker))]
+        }
+        PluginConfig::RemoveDuplicates(args) => {
+            vec![(Work::Duplicates, Tracker::Duplicates(duplicates::Duplicates::new(args, scene, nodes)))]
+        }
+        PluginConfig::RemovePodsViolatingTopologySpreadConstraint(args) => {
+            vec![(Work::Spread, Tracker::Spread(spread::Spread::new(args, scene, nodes)))]
+        }
+        PluginConfig::HighNodeUtilization(args) => {
+            vec![(Work::High, Tracker::Packing(high::Packing::new(args, scene, nodes)))]
+        }
+        PluginConfig::LowNodeUtilization(args) => vec![match low::Load::new(args, context) {
+            Ok(load) => (Work::Low, Tracker::Load(load)),
+            Err(error) => (Work::Failed(error), Tracker::Failed),
+        }],
+    }
+}
+
+impl<'a> Planner<'a> {
+    fn profile(&mut self, name: &Str) -> Option<Arc<Profile>> {
+        if !self.known_profiles.contains_key(name) {
+            let profile = (self.profiles)(name);
+            self.known_profiles.insert(name.clone(), profile);
+        }
+        self.known_profiles.get(name).cloned().flatten()
+    }
+
+    /// Sees to it that the counts which decisions on pods of a kind read are kept.
+    fn keep_counts(&mut self, view: &mut View, kind: usize, pod: &Pod, profile: &Profile) {
+        if !self.decided.insert(kind) {
+            return;
+        }
+        for key in profile.count_keys(view, pod) {
+            view.keep_counts(key.clone());
+            self.counted.push(key);
+        }
+    }
+
+    /// Drafts until none of the moves is followed by another of the same pod.
+    fn settle(&mut self, mut start: Stage<'a>, round: usize) -> Result<Settled<'a>, EngineError> {
+        let mut barred = BTreeSet::new();
+        let mut known = Refused::new();
+        loop {
+            self.counted.iter().for_each(|key| start.view.keep_counts(key.clone()));
+            let draft = Draft::run(self, &start, &barred, &known, round == 0)?;
+            if self.allowance == usize::MAX {
+                let nodes = start.view.node_count().max(1);
+                self.allowance = self.decisions.saturating_add(LOOK_AHEAD / nodes);
+            }
+            if draft.order.is_empty() {
+                let ahead = LookAhead { rounds: 0, complete: true };
+                return Ok(Settled { draft, moving: BTreeSet::new(), ahead });
+            }
+            if self.decisions >= self.allowance || round >= MOST_ROUNDS {
+                let moving = draft.moving.clone();
+                return Ok(Settled { draft, moving, ahead: LookAhead { rounds: 0, complete: false } });
+            }
+            let next = self.settle(self.played(&draft), round + 1)?;
+            let again: Vec<PodId> = draft.order.iter().copied().filter(|id| next.moving.contains(id)).collect();
+            let is_over = self.decisions >= self.allowance;
+            if again.is_empty() || (is_over && round > 0) {
+                let mut moving = next.moving;
+                moving.extend(&draft.moving);
+                let complete = next.ahead.complete && again.is_empty();
+                let ahead = LookAhead { rounds: next.ahead.rounds + 1, complete };
+                return Ok(Settled { draft, moving, ahead });
+            }
+            if is_over {
+                // The last draft of all: it can't try, nor ask everything again.
+                barred.extend(again);
+                known = draft.refused;
+            } else {
+                // The later ones of them first: with fewer moves the others may be right.
+                barred.extend(&again[again.len() / 2..]);
+            }
+        }
+    }
+
+    /// The cluster as the next request would find it, with the draft carried out and nothing else changed.
+    fn played(&self, draft: &Drafted<'a>) -> Stage<'a> {
+        let mut stage = draft.stage.clone();
+        for (budget, healthy) in &draft.credits {
+            stage.scene.credit_budget(&budget.namespace, &budget.name, *healthy);
+        }
+        // What nodes and pods report of their usage stays as it was.
+        let is_reported = |tracker: &Tracker<'_>| matches!(tracker, Tracker::Load(load) if load.is_reported());
+        if stage.trackers.iter().any(is_reported) {
+            let (_, anew) = rules(&stage.scene, self.policy, &self.nodes);
+            for (tracker, anew) in stage.trackers.iter_mut().zip(anew) {
+                if is_reported(tracker) {
+                    *tracker = anew;
+                }
+            }
+        }
+        stage
+    }
+}
