@@ -4,7 +4,8 @@
 //! default and as `expect` with the switch of the case's name; what upstream answers is transcribed in [`as_upstream`].
 //! Cases that need what isn't there yet are listed with the reason; one that is listed and passes fails the test.
 //!
-//! Evict-kind cases are answered in COMPATIBLE mode as the descheduler answers them, right or wrong ([`evicted_upstream`]).
+//! Evict-kind cases are answered in COMPATIBLE mode as the descheduler answers them, right or wrong ([`evicted_upstream`]),
+//! and in PLANNED mode rightly.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests; clippy.toml only covers test functions")]
 
@@ -12,8 +13,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use berth::engine::fixes::Fix;
+use berth::evict::Mode;
 use berth::service::answer::{Asked, answer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Schedule-kind cases that need something that isn't there yet, and what.
 const NOT_YET: &[(&str, &str)] = &[];
@@ -183,7 +185,45 @@ fn evicted_upstream(case: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The assertions on evictions that an answer breaks; `no_return` asks for a landing, which COMPATIBLE doesn't promise.
+/// Pods and nodes, sorted.
+fn evictions(case: &Value, mode: Mode) -> Vec<(String, String)> {
+    let answer = answer(&scenario(case), &Asked { mode, ..Asked::default() });
+    let list = answer["evictions"].as_array().unwrap_or_else(|| panic!("{}: {answer}", case["name"]));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut evicted: Vec<(String, String)> = list.iter().map(|e| (text(&e["pod"]), text(&e["node"]))).collect();
+    evicted.sort();
+    evicted
+}
+
+/// `no_return`: with the suggested pods gone, each of them fits somewhere, and the node that it left is not among the best.
+fn who_returns(case: &Value, evicted: &[(String, String)]) -> Vec<String> {
+    let key = |object: &Value| {
+        let meta = &object["metadata"];
+        format!("{}/{}", meta["namespace"].as_str().unwrap_or("default"), meta["name"].as_str().unwrap())
+    };
+    let from = |object: &Value| {
+        let pod = (object["kind"] == "Pod").then(|| evicted.iter().find(|(pod, _)| *pod == key(object)));
+        pod.flatten().map(|(_, node)| node)
+    };
+    let objects = case["objects"].as_array().unwrap();
+    let (gone, kept): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(|object| from(object).is_some());
+    let anew = |pod: &&Value| {
+        let mut pod = (*pod).clone();
+        pod["spec"].as_object_mut().unwrap().remove("nodeName");
+        pod.as_object_mut().unwrap().remove("status");
+        pod
+    };
+    let pending: Vec<Value> = gone.iter().map(anew).collect();
+    let scheduled = answer(&json!({"objects": kept, "pending": pending}), &Asked::default());
+    let decisions = scheduled["decisions"].as_array().unwrap();
+    let stays_away = |(pod, decision): &(&&Value, &Value)| {
+        let lands = !decision["feasible"].as_array().unwrap().is_empty();
+        lands && !strings(&decision["best"]).contains(&from(pod).unwrap().as_str())
+    };
+    gone.iter().zip(decisions).filter(|pair| !stays_away(pair)).map(|(pod, _)| key(pod)).collect()
+}
+
+/// The assertions on evictions that an answer breaks, but for `no_return`.
 fn broken_evictions(evicted: &[(String, String)], expect: &Value) -> Vec<String> {
     let pods: Vec<&str> = evicted.iter().map(|(pod, _)| pod.as_str()).collect();
     let mut per_node = BTreeMap::<&str, u64>::new();
@@ -216,15 +256,23 @@ fn evict_cases_are_answered_as_the_descheduler_does() {
     let cases = cases("evict");
     assert_eq!(cases.len(), 17);
     for (name, case) in cases {
-        let answer = answer(&scenario(&case), &Asked::default());
-        let list = answer["evictions"].as_array().unwrap_or_else(|| panic!("{name}: {answer}"));
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let mut evicted: Vec<(String, String)> = list.iter().map(|e| (text(&e["pod"]), text(&e["node"]))).collect();
-        evicted.sort();
+        let evicted = evictions(&case, Mode::Compatible);
         if let Some(upstream) = evicted_upstream(&name) {
             assert_eq!(evicted.iter().map(|(pod, _)| pod.as_str()).collect::<Vec<_>>(), upstream, "{name}");
         }
         let broken = broken_evictions(&evicted, &case["expect"]);
         assert_eq!(broken.is_empty(), case["agrees"] == true, "{name}: {}", broken.join("\n"));
+    }
+}
+
+#[test]
+fn evict_cases_are_planned_rightly() {
+    for (name, case) in cases("evict") {
+        let evicted = evictions(&case, Mode::Planned);
+        let broken = broken_evictions(&evicted, &case["expect"]);
+        assert!(broken.is_empty(), "{name}: {}", broken.join("\n"));
+        let asks = case["expect"].as_array().unwrap().iter().any(|e| e["no_return"] == true);
+        let back = if asks { who_returns(&case, &evicted) } else { Vec::new() };
+        assert!(back.is_empty(), "{name}: {back:?} may return");
     }
 }

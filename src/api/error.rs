@@ -3,16 +3,18 @@
 //! | situation | code | `ErrorInfo.reason` |
 //! | --- | --- | --- |
 //! | a malformed field or object | INVALID_ARGUMENT, `BadRequest` | `INVALID_FIELDS` |
-//! | no such profile, node | NOT_FOUND | `PROFILE_NOT_FOUND`, `NODE_NOT_FOUND` |
+//! | no such profile, node, pod | NOT_FOUND | `PROFILE_NOT_FOUND`, `NODE_NOT_FOUND`, `POD_NOT_FOUND` |
 //! | not ready | UNAVAILABLE, `RetryInfo` | `NOT_READY` |
 //! | `min_revision` not reached | UNAVAILABLE, `RetryInfo` | `REVISION_NOT_REACHED` |
 //! | another stream has taken its place | ABORTED | `FENCED` |
 //! | another incarnation named | FAILED_PRECONDITION | `OTHER_INCARNATION` |
+//! | no policy, neither in the request nor the server's | FAILED_PRECONDITION | `NO_POLICY` |
+//! | the server's policy names what isn't known | FAILED_PRECONDITION | `POLICY_UNUSABLE` |
 //! | a request over 16 MiB | RESOURCE_EXHAUSTED | `MESSAGE_TOO_LARGE` |
 //! | a comparison with over 1,000,000 objects | RESOURCE_EXHAUSTED | `TOO_MANY_OBJECTS` |
 //! | 64 clients watch for retries already | RESOURCE_EXHAUSTED | `TOO_MANY_WATCHERS` |
 //! | another comparison is under way | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
-//! | too many decisions wait already | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
+//! | too many decisions or plans wait already | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
 //! | the deadline passed | DEADLINE_EXCEEDED | `DEADLINE_EXCEEDED` |
 //! | the client gave up | CANCELLED | `CANCELLED` |
 //! | Berth shuts down | UNAVAILABLE, `RetryInfo` | `SHUTTING_DOWN` |
@@ -110,6 +112,7 @@ impl From<ServiceError> for Problem {
                 let reason = match what {
                     "profile" => "PROFILE_NOT_FOUND",
                     "node" => "NODE_NOT_FOUND",
+                    "pod" => "POD_NOT_FOUND",
                     _ => "NOT_FOUND",
                 };
                 problem(Code::NotFound, reason).with("name", name)
@@ -131,6 +134,14 @@ impl From<ServiceError> for Problem {
             }
             ServiceError::TooManyWatchers { most } => {
                 problem(Code::ResourceExhausted, "TOO_MANY_WATCHERS").with("limit", most)
+            }
+            ServiceError::NoPolicy => problem(Code::FailedPrecondition, "NO_POLICY"),
+            ServiceError::PolicyFile { file, errors } => {
+                let problem = problem(Code::FailedPrecondition, "POLICY_UNUSABLE").with("file", file);
+                match errors.first() {
+                    Some(error) => problem.with("path", &error.path),
+                    None => problem,
+                }
             }
             ServiceError::Cancelled => problem(Code::Cancelled, "CANCELLED"),
             ServiceError::Internal(what) => Self::bug(&what),
@@ -191,6 +202,12 @@ pub(super) fn overloaded() -> Status {
     let problem =
         Problem::new(Code::ResourceExhausted, "OVERLOADED", "too many decisions are waiting; ask again later");
     problem.retry(OVERLOAD_RETRY).into()
+}
+
+/// For a plan that would have to wait behind too many others.
+pub(super) fn planning() -> Status {
+    let problem = Problem::new(Code::ResourceExhausted, "OVERLOADED", "too many plans are waiting; ask again later");
+    problem.retry(READY_RETRY).into()
 }
 
 /// For a comparison that would run beside another.

@@ -2,7 +2,7 @@
 //!
 //! - [`server`] binds an address and serves everything; tests and `berth demo` use it in process.
 //! - [`client`] connects to such a server; the command line uses it.
-//! - `feed`, `scheduler` (with `retries`) and `inspect` are the services, `convert` holds their conversions, `error` the way from errors to
+//! - `feed`, `scheduler` (with `retries`), `eviction` and `inspect` are the services, `convert` holds their conversions, `error` the way from errors to
 //!   status codes, `layer` what goes for every call, `observe` what is seen of it from outside (request id, metrics, access log), `call`
 //!   how the id goes along with a call's work, `blocking` how work leaves the async threads.
 //!
@@ -16,6 +16,7 @@ pub mod codec;
 mod compare;
 mod convert;
 mod error;
+mod eviction;
 mod feed;
 mod health;
 mod inspect;
@@ -28,3 +29,4 @@ mod scheduler;
 pub mod server;
 
 pub use convert::decision::response as schedule_response;
+pub use convert::eviction::response as evictions_response;

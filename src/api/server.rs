@@ -17,12 +17,14 @@ use tonic::transport::{Error, Server};
 use tower::layer::util::{Identity, Stack};
 
 use super::blocking::Decisions;
+use super::eviction::Evictions;
 use super::feed::Feed;
 use super::health::Health;
 use super::inspect::Inspect;
 use super::layer::CallLayer;
 use super::observe::ObserveLayer;
 use super::pb;
+use super::pb::eviction_service_server::EvictionServiceServer;
 use super::pb::feed_service_server::FeedServiceServer;
 use super::pb::inspect_service_server::InspectServiceServer;
 use super::pb::scheduler_service_server::SchedulerServiceServer;
@@ -32,7 +34,8 @@ use crate::service::Service;
 /// Bytes that a request may have after decompression.
 pub const MAX_REQUEST_BYTES: usize = 16 << 20;
 /// The services, as `grpcurl list` shows them.
-pub const SERVICES: [&str; 3] = ["berth.v1.FeedService", "berth.v1.SchedulerService", "berth.v1.InspectService"];
+pub const SERVICES: [&str; 4] =
+    ["berth.v1.FeedService", "berth.v1.SchedulerService", "berth.v1.EvictionService", "berth.v1.InspectService"];
 
 /// Bytes that a client may send ahead on a stream and on a connection. HTTP/2's 64 KiB would make a resync wait for the
 /// round trip after each of them.
@@ -103,6 +106,7 @@ fn router(
     let health = tonic_health::server::HealthService::from_health_reporter(reporter);
     let feed = Feed { service: service.clone(), changed, stop: stop.clone() };
     let scheduler = Scheduler { decisions: Decisions::new(service.clone()), stop: stop.clone() };
+    let evictions = Evictions::new(service.clone());
     let inspect = Inspect::new(service, stop);
     let mut server = Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
@@ -114,6 +118,7 @@ fn router(
     Ok(server
         .add_service(configured!(FeedServiceServer::new(feed)))
         .add_service(configured!(SchedulerServiceServer::new(scheduler)))
+        .add_service(configured!(EvictionServiceServer::new(evictions)))
         .add_service(configured!(InspectServiceServer::new(inspect)))
         .add_service(configured!(tonic_health::pb::health_server::HealthServer::new(health)))
         .add_service(configured!(reflection().build_v1().map_err(io::Error::other)?))
@@ -128,8 +133,12 @@ mod tests {
 
     #[test]
     fn the_list_of_services_is_right() {
-        let names =
-            [FeedServiceServer::<()>::NAME, SchedulerServiceServer::<()>::NAME, InspectServiceServer::<()>::NAME];
+        let names = [
+            FeedServiceServer::<()>::NAME,
+            SchedulerServiceServer::<()>::NAME,
+            EvictionServiceServer::<()>::NAME,
+            InspectServiceServer::<()>::NAME,
+        ];
         assert_eq!(names, SERVICES);
     }
 }

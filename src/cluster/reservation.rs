@@ -34,13 +34,16 @@ pub enum Basis {
     },
     /// Told by a client.
     Assumed,
+    /// A plan of evictions keeps the room for the replacement of a pod, of which this is the uid. The reservation's own pod
+    /// is a placeholder and no pod of the cluster.
+    Held { victim: Str },
 }
 
 /// What became of reservations since the start. Those made and assumed are those confirmed, released, expired, withdrawn
 /// and live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReservationTally {
-    /// Taken by a decision.
+    /// Taken by a decision, or held by a plan.
     pub made: u64,
     /// Told by a client.
     pub assumed: u64,

@@ -40,6 +40,13 @@ impl Snapshot {
         }
     }
 
+    /// Takes a reservation out, as if it had never been made. Only of pods that were never fed.
+    pub fn forget_reservation(&mut self, uid: &Str) {
+        if self.reservations.remove(uid).is_some() {
+            self.view.remove_pod(uid);
+        }
+    }
+
     pub fn state(&self, pod: &Pod) -> PodState {
         PodState::of(pod, &self.view, &self.reservations)
     }

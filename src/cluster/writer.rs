@@ -352,7 +352,7 @@ impl Writer {
         } else {
             self.tally.withdrawn += u64::from(earlier.is_some());
             match basis {
-                Basis::Decided { .. } => self.tally.made += 1,
+                Basis::Decided { .. } | Basis::Held { .. } => self.tally.made += 1,
                 Basis::Assumed => self.tally.assumed += 1,
             }
         }

@@ -82,6 +82,7 @@ impl Dump {
             let basis = match &r.basis {
                 Basis::Decided { .. } => "decided",
                 Basis::Assumed => "assumed",
+                Basis::Held { .. } => "held",
             };
             let (pod, node, id, ends) = (identity(&r.pod.pod), plain(r.node()), plain(&r.id), r.expires.0);
             let _ = writeln!(text, "  {pod} node={node} {basis} id={id} ends_unix_micros={ends}");
@@ -102,8 +103,11 @@ impl Dump {
             let mut pods: Vec<&Pod> = row.pods().iter().map(|info| &*info.pod).collect();
             pods.sort_by_key(|pod| key(pod));
             for pod in pods {
-                let state = PodState::of(pod, view, &self.picture.reservations).as_str();
-                let _ = writeln!(text, "    pod {} {state}", identity(pod));
+                let reservations = &self.picture.reservations;
+                let is_hold = reservations.of_pod(&pod.meta.uid).is_some_and(|r| matches!(r.basis, Basis::Held { .. }));
+                let what = if is_hold { "hold" } else { "pod" };
+                let state = PodState::of(pod, view, reservations).as_str();
+                let _ = writeln!(text, "    {what} {} {state}", identity(pod));
             }
         }
         text

@@ -33,6 +33,11 @@ pub enum ServiceError {
     TooManyObjects { most: usize },
     #[error("{most} clients watch for retries already; share a stream, or ask again later")]
     TooManyWatchers { most: usize },
+    #[error("no policy: set policy or policy_text, or start Berth with --descheduler-policy FILE")]
+    NoPolicy,
+    /// The service's own policy can't be used with the cluster as it is; all that stands in the way.
+    #[error("the server's policy {file} can't be used now: {}", list(.errors))]
+    PolicyFile { file: String, errors: Vec<FieldError> },
     #[error("cancelled, or the deadline passed")]
     Cancelled,
     #[error("{0}")]

@@ -1,9 +1,12 @@
 //! Scenarios of the batch interface that ask what to evict (`tests/conformance/README.md`).
 
+use std::sync::atomic::AtomicBool;
+
 use serde_json::{Value, json};
 
 use super::Service;
 use super::answer::{AnswerError, DEFAULT_NOW};
+use super::evict::plan;
 use crate::config::descheduler;
 use crate::evict::{self, Mode};
 use crate::manifest;
@@ -16,16 +19,15 @@ pub(super) fn evictions(
     mode: Mode,
     now: Option<Time>,
 ) -> Result<Vec<Value>, AnswerError> {
-    if mode == Mode::Planned {
-        return Err(AnswerError::Unsupported("mode planned".to_owned()));
-    }
     let now = match now {
         Some(now) => now,
         None => own_time(scenario)?.unwrap_or(DEFAULT_NOW),
     };
     let read = descheduler::from_value(&scenario["policy"], &service.cluster)
         .map_err(|e| AnswerError::Manifest(format!("policy: {e}")))?;
-    let outcome = evict::compatible(&service.cluster.snapshot(), &read.policy, now);
+    let (snapshot, profiles) = (service.cluster.snapshot(), service.profiles());
+    let outcome = plan(&snapshot, &read.policy, mode, &profiles, now, &AtomicBool::new(false))
+        .map_err(|e| AnswerError::Engine(e.to_string()))?;
     if let Some(failure) = outcome.failures.first() {
         return Err(AnswerError::Engine(format!("{}: {}", failure.strategy.as_str(), failure.error)));
     }

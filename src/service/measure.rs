@@ -29,14 +29,14 @@ pub struct Picture {
 impl Service {
     /// The numbers of now.
     pub fn sizes(&self) -> Sizes {
-        let Summary { view, ready, pods, objects, started, config_file, .. } = self.summary();
+        let Summary { view, ready, pods, objects, started, config_file, policy_file, .. } = self.summary();
         let (tally, reservations, room, kept) = {
             let writer = self.cluster.writer();
             let (room, kept) = (writer.view().pod_count(), writer.view().kept_keys());
             (writer.reservation_tally(), writer.reservations().clone(), room, kept)
         };
-        let decided = reservations.iter().filter(|r| matches!(r.basis, Basis::Decided { .. })).count();
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let based = |basis: fn(&Basis) -> bool| count(reservations.iter().filter(|r| basis(&r.basis)).count());
         let states = PodState::ALL.iter().map(|s| (s.as_str(), count(pods.get(s).copied().unwrap_or_default())));
         let of_kind = |kind: &Kind| objects.iter().find(|(k, _)| k == kind).map_or(0, |(_, n)| *n);
         let named = view.sources.iter().filter(|(name, _)| !name.is_empty());
@@ -50,8 +50,9 @@ impl Service {
             pods: states.collect(),
             objects: Kind::ALL.iter().map(|kind| (kind.as_str(), count(of_kind(kind)))).collect(),
             reservations: vec![
-                ("decided", count(decided)),
-                ("assumed", count(reservations.len().saturating_sub(decided))),
+                ("decided", based(|basis| matches!(basis, Basis::Decided { .. }))),
+                ("assumed", based(|basis| matches!(basis, Basis::Assumed))),
+                ("held", based(|basis| matches!(basis, Basis::Held { .. }))),
             ],
             reservation_events: vec![
                 ("made", tally.made),
@@ -67,6 +68,7 @@ impl Service {
             sources: named.map(|(name, state)| (name.clone(), seconds(view.now, state.last_heard))).collect(),
             started_seconds: seconds(started, Time(0)),
             config: config_file.map(|status| (status.refused.is_none(), seconds(status.loaded, Time(0)))),
+            policy: policy_file.map(|status| status.refused.is_none()),
         }
     }
 

@@ -10,12 +10,15 @@ pub mod clock;
 pub mod compare;
 pub mod config_file;
 pub mod error;
+pub mod evict;
 mod evictions;
 pub mod explain;
 pub mod feed;
+pub mod holds;
 pub mod inspect;
 pub mod load;
 pub mod measure;
+pub mod policy_file;
 pub mod profiles;
 pub mod recent;
 pub mod retries;
@@ -53,6 +56,8 @@ pub struct Service {
     fencing: feed::Fencing,
     metrics: Metrics,
     config_file: config_file::ConfigFile,
+    policy_file: policy_file::PolicyFile,
+    holds: holds::Holds,
     started: Time,
 }
 
@@ -75,6 +80,8 @@ impl Service {
             fencing: feed::Fencing::default(),
             metrics: Metrics::default(),
             config_file: config_file::ConfigFile::default(),
+            policy_file: policy_file::PolicyFile::default(),
+            holds: holds::Holds::default(),
         }
     }
 
@@ -110,10 +117,14 @@ impl Service {
         writer.readiness().check(writer.view().node_count())
     }
 
-    /// Gives back the room of reservations whose time is up; how many there were. Called about once a second.
+    /// Gives back the room of reservations whose time is up; how many there were. Called about once a second, and looks after
+    /// what else ends in silence.
     pub fn expire_reservations(&self) -> usize {
         let now = self.now();
-        self.cluster.writer().expire(now)
+        let mut writer = self.cluster.writer();
+        let ended = writer.expire(now);
+        self.holds.sweep(&writer);
+        ended
     }
 
     fn view_info(&self, writer: &Writer) -> ViewInfo {

@@ -31,6 +31,11 @@ impl Profiles {
         })
     }
 
+    /// The profile of this name, if there is one.
+    pub fn find(&self, name: &str) -> Option<Arc<Profile>> {
+        self.by_name.get(name).cloned()
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Profile>> {
         self.by_name.values()

@@ -140,11 +140,14 @@ impl Service {
         if dry_run {
             let mut fork = writer.view().clone();
             let info = self.view_info(&writer);
+            let has_room = writer.reservations().of_pod(&work.pod.meta.uid).is_some();
+            let hold = if has_room { None } else { self.hold_for(&writer, &work.pod) };
             drop(writer);
-            fork.remove_pod(&work.pod.meta.uid);
-            let decision = work.decide(&fork, None)?;
+            work.clear(&mut fork, hold.as_ref());
+            let decision = work.decide_with_hold(&fork, hold.as_ref())?;
             let explanation = work.explain(&fork, &decision);
             let mut answer = work.answer(&decision, explanation, info, None, None);
+            answer.hold_taken = hold.map(|hold| hold.id);
             work.add_preemption(&mut answer, &Refused { decision, view: fork })?;
             return Ok(answer);
         }
@@ -161,7 +164,7 @@ impl Service {
     }
 
     /// Whether the request's idea of the cache agrees with it, and the cache with the cluster.
-    fn check_basis(&self, writer: &Writer, incarnation: &str, min: Option<u64>) -> Result<(), ServiceError> {
+    pub(super) fn check_basis(&self, writer: &Writer, incarnation: &str, min: Option<u64>) -> Result<(), ServiceError> {
         if !incarnation.is_empty() && *incarnation != **writer.incarnation() {
             return Err(ServiceError::OtherIncarnation {
                 named: incarnation.to_owned(),
@@ -228,6 +231,28 @@ impl Work<'_> {
         Ok(decided?)
     }
 
+    /// Makes room for the pod: its own reservation's, and that of the hold which it takes.
+    fn clear(&self, fork: &mut View, hold: Option<&Reservation>) {
+        fork.remove_pod(&self.pod.meta.uid);
+        if let Some(hold) = hold {
+            fork.remove_pod(&hold.pod.pod.meta.uid);
+        }
+    }
+
+    /// Decides on a view that was made clear; the held node is taken if it passes.
+    fn decide_with_hold(&self, view: &View, hold: Option<&Reservation>) -> Result<Decision, ServiceError> {
+        if let Some(hold) = hold {
+            let allowed = self.candidates.is_empty() || self.candidates.contains(hold.node());
+            if let Some(ordinal) = view.ordinal(hold.node()).filter(|_| allowed) {
+                let decision = self.decide(view, Some(ordinal))?;
+                if decision.node().is_some() {
+                    return Ok(decision);
+                }
+            }
+        }
+        self.decide(view, None)
+    }
+
     fn explain(&self, view: &View, decision: &Decision) -> Explanation {
         explain(view, decision, self.detail, self.profile.seed())
     }
@@ -265,14 +290,14 @@ impl Work<'_> {
         expires: Time,
     ) -> Result<(Answer, Option<Refused>), ServiceError> {
         let before = writer.reservations().of_pod(&self.pod.meta.uid).cloned();
+        let hold = if before.is_some() { None } else { self.service.hold_for(writer, &self.pod) };
         let mut view_without_own;
-        let view = match &before {
-            None => writer.view(),
-            Some(_) => {
-                view_without_own = writer.view().clone();
-                view_without_own.remove_pod(&self.pod.meta.uid);
-                &view_without_own
-            }
+        let view = if before.is_none() && hold.is_none() {
+            writer.view()
+        } else {
+            view_without_own = writer.view().clone();
+            self.clear(&mut view_without_own, hold.as_ref());
+            &view_without_own
         };
         if let Some(earlier) = &before
             && self.asks_the_same(earlier)
@@ -299,9 +324,14 @@ impl Work<'_> {
                 return Ok((self.answer(&again, explanation, info, renewed.as_ref(), None), None));
             }
         }
-        let decision = self.decide(view, None)?;
+        let decision = self.decide_with_hold(view, hold.as_ref())?;
         let explanation = self.explain(view, &decision);
         let chosen = decision.node().cloned();
+        if let Some(hold) = &hold {
+            // Taken, or of no use to a pod that fits nowhere.
+            writer.begin();
+            writer.release(&hold.id);
+        }
         let reservation = match chosen {
             Some(node) => {
                 writer.begin();
@@ -331,7 +361,8 @@ impl Work<'_> {
         };
         let info = self.service.view_info(writer);
         let previous = before.map(|b| b.node().clone());
-        let answer = self.answer(&decision, explanation, info, reservation.as_ref(), previous);
+        let mut answer = self.answer(&decision, explanation, info, reservation.as_ref(), previous);
+        answer.hold_taken = hold.map(|hold| hold.id);
         let refused = decision.outcome == Outcome::Unschedulable;
         Ok((answer, refused.then(|| Refused { decision, view: writer.view().clone() })))
     }
@@ -343,6 +374,8 @@ impl Work<'_> {
                 *profile == *self.profile.name() && *overrides == self.overrides && *candidates == self.candidates
             }
             Basis::Assumed => self.candidates.is_empty() && self.overrides.is_empty(),
+            // Of a placeholder, which nobody asks for.
+            Basis::Held { .. } => false,
         };
         same_basis && old.spec == new.spec && old.meta.labels == new.meta.labels
     }
@@ -378,6 +411,7 @@ impl Work<'_> {
             bindings: decision.bindings.clone(),
             pod: self.pod.clone(),
             previous_node,
+            hold_taken: None,
             fit_message,
             message,
             preemption: None,
@@ -398,6 +432,7 @@ impl Work<'_> {
             bindings: Vec::new(),
             pod: self.pod.clone(),
             previous_node: None,
+            hold_taken: None,
             fit_message: String::new(),
             message: String::new(),
             preemption: None,

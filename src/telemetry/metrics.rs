@@ -59,6 +59,12 @@ struct Reloads {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Plan {
+    mode: &'static str,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Build {
     version: &'static str,
 }
@@ -77,6 +83,26 @@ impl AttemptResult {
         match self {
             Self::Scheduled => "scheduled",
             Self::Unschedulable => "unschedulable",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What a plan of evictions came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanResult {
+    Planned,
+    /// Nobody waited any more.
+    Cancelled,
+    /// A bug.
+    Error,
+}
+
+impl PlanResult {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Cancelled => "cancelled",
             Self::Error => "error",
         }
     }
@@ -137,6 +163,9 @@ pub struct Metrics {
     feed_batch_seconds: Timing,
     snapshots: Family<Event, Counter>,
     config_reloads: Family<Reloads, Counter>,
+    policy_reloads: Family<Reloads, Counter>,
+    plans: Family<Plan, Counter>,
+    plan_seconds: Family<Plan, Timing>,
     calls: Calls,
 }
 
@@ -153,6 +182,9 @@ impl Default for Metrics {
         let feed_batch_seconds = Timing::default();
         let snapshots = Family::default();
         let config_reloads = Family::default();
+        let policy_reloads = Family::default();
+        let plans = Family::default();
+        let plan_seconds = Family::default();
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
 
@@ -171,6 +203,10 @@ impl Default for Metrics {
         berth.register_with_unit("feed_batch_duration", help, Unit::Seconds, feed_batch_seconds.clone());
         berth.register("feed_snapshots", "Snapshots by what happened to them", snapshots.clone());
         berth.register("config_reloads", "Reloads of the configuration file by result", config_reloads.clone());
+        berth.register("policy_reloads", "Reloads of the descheduler policy by result", policy_reloads.clone());
+        berth.register("eviction_plans", "Plans of evictions by mode and result", plans.clone());
+        let help = "Time of a plan of evictions";
+        berth.register_with_unit("eviction_plan_duration", help, Unit::Seconds, plan_seconds.clone());
         berth.register("build_info", "Always 1; the label says which version runs", build);
         let calls = Calls::register(&mut registry);
 
@@ -186,6 +222,9 @@ impl Default for Metrics {
             feed_batch_seconds,
             snapshots,
             config_reloads,
+            policy_reloads,
+            plans,
+            plan_seconds,
             calls,
         }
     }
@@ -233,6 +272,19 @@ impl Metrics {
     pub fn config_reloaded(&self, success: bool) {
         let result = if success { "success" } else { "failure" };
         self.config_reloads.get_or_create(&Reloads { result }).inc();
+    }
+
+    /// The descheduler policy was read again.
+    pub fn policy_reloaded(&self, success: bool) {
+        let result = if success { "success" } else { "failure" };
+        self.policy_reloads.get_or_create(&Reloads { result }).inc();
+    }
+
+    /// A plan of evictions ended.
+    pub fn plan(&self, mode: &'static str, result: PlanResult, took: Duration) {
+        let labels = Plan { mode, result: result.as_str() };
+        self.plans.get_or_create(&labels).inc();
+        self.plan_seconds.get_or_create(&labels).observe(took);
     }
 
     /// A feed stream is open for as long as what this gives lives.

@@ -20,6 +20,8 @@ fn page_of_everything() -> String {
     assert_eq!(calls.ended(0, Duration::from_micros(30)), "OK");
     assert_eq!(calls.ended(77, Duration::from_micros(30)), "Unknown");
     metrics.config_reloaded(false);
+    metrics.policy_reloaded(true);
+    metrics.plan("planned", PlanResult::Planned, Duration::from_micros(15));
     let sizes = Sizes {
         cache: vec![("nodes", 3), ("assumed_pods", 1)],
         pods: vec![("bound", 5)],
@@ -31,6 +33,7 @@ fn page_of_everything() -> String {
         sources: vec![("informer".into(), 1.5)],
         started_seconds: 1.0,
         config: Some((true, 1_700_000_000.0)),
+        policy: Some(false),
     };
     metrics.render(&sizes).unwrap()
 }
@@ -43,6 +46,10 @@ fn label_names_and_values_are_those_of_kube_scheduler_under_another_prefix() {
         "berth_config_reloads_total{result=\"failure\"} 1",
         "berth_config_last_reload_successful 1",
         "berth_config_last_reload_success_timestamp_seconds 1700000000.0",
+        "berth_policy_reloads_total{result=\"success\"} 1",
+        "berth_policy_last_reload_successful 0",
+        "berth_eviction_plans_total{mode=\"planned\",result=\"planned\"} 1",
+        "berth_eviction_plan_duration_seconds_count{mode=\"planned\",result=\"planned\"} 1",
         "berth_schedule_attempts_total{result=\"unschedulable\",profile=\"default-scheduler\"} 1",
         "berth_schedule_attempts_total{result=\"error\",profile=\"default-scheduler\"} 1",
         "berth_scheduling_attempt_duration_seconds_count{result=\"error\",profile=\"default-scheduler\"} 1",
@@ -85,6 +92,8 @@ fn the_metric_families_are_these() {
             "berth_config_last_reload_successful gauge",
             "berth_config_reloads counter",
             "berth_dry_runs counter",
+            "berth_eviction_plan_duration_seconds histogram",
+            "berth_eviction_plans counter",
             "berth_feed_batch_duration_seconds histogram",
             "berth_feed_events counter",
             "berth_feed_snapshots counter",
@@ -93,6 +102,8 @@ fn the_metric_families_are_these() {
             "berth_feed_streams gauge",
             "berth_objects gauge",
             "berth_pods gauge",
+            "berth_policy_last_reload_successful gauge",
+            "berth_policy_reloads counter",
             "berth_ready gauge",
             "berth_reservation_events counter",
             "berth_reservations gauge",

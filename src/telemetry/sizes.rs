@@ -42,6 +42,8 @@ pub struct Sizes {
     /// Of the configuration file, if one was named: whether it could be used when it was last read, and when, since the Unix
     /// epoch, the profiles in force were read.
     pub config: Option<(bool, f64)>,
+    /// Of the descheduler policy, if one was named: whether it could be used when it was last read.
+    pub policy: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -96,6 +98,10 @@ pub(super) fn register(registry: &mut Registry, sizes: &Sizes) {
     }
     berth.register_with_unit("feed_staleness", "Time since a feeding client's last word", Unit::Seconds, staleness);
 
+    if let Some(successful) = sizes.policy {
+        let help = "Whether the descheduler policy could be used when it was last read";
+        berth.register("policy_last_reload_successful", help, gauge(successful.into()));
+    }
     if let Some((successful, seconds)) = sizes.config {
         let help = "Whether the configuration file could be used when it was last read";
         berth.register("config_last_reload_successful", help, gauge(successful.into()));

@@ -61,6 +61,13 @@ expect "the request id comes back" '^x-request-id: mine-1' "$(grpcurl -plaintext
 expect "ready over HTTP" '^HTTP/1\.[01] 200' "$(http /readyz)"
 expect "metrics count the decisions" '^berth_schedule_attempts_total\{result="scheduled",profile="default-scheduler"\} 1' "$(http /metrics)"
 expect "the dump has the pod" 'pod default/web-1 uid=u1 bound' "$(http /debug/cache)"
+expect "feed a second node" '"applied": "1"' "$(call FeedService/UpdateNodes '{"events":[{"manifest":{"apiVersion":"v1","kind":"Node","metadata":{"name":"n2","labels":{"kubernetes.io/hostname":"n2"}},"status":{"allocatable":{"cpu":"4","memory":"16Gi","pods":"110"}}}}]}')"
+expect "feed a pod that can move" '"applied": "1"' "$(call FeedService/UpdatePods '{"events":[{"manifest":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web-9","uid":"u9","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"rs","controller":true}]},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"nginx","resources":{"requests":{"cpu":"500m"}}}]},"status":{"phase":"Running"}}}]}')"
+policy='{"apiVersion":"descheduler/v1alpha2","kind":"DeschedulerPolicy","profiles":[{"name":"p","pluginConfig":[{"name":"LowNodeUtilization","args":{"thresholds":{"cpu":20},"targetThresholds":{"cpu":50}}}],"plugins":{"balance":{"enabled":["LowNodeUtilization"]}}}]}'
+expect "a pasted policy says who should move" '"uid": "u9"' "$(call EvictionService/SuggestEvictions "{\"policy\":$policy}")"
+expect "why another stays" '"protection": "BarePods"' "$(call EvictionService/SuggestEvictions "{\"policy\":$policy}")"
+expect "the story of a pod" 'STRATEGY_VERDICT_LEFT_ALONE' "$(call EvictionService/SuggestEvictions "{\"policy\":$policy,\"explainPod\":{\"name\":\"web-1\"}}")"
+expect "a mistake of a policy has its path" 'policy\.nodeFit' "$(call EvictionService/SuggestEvictions '{"policy":{"apiVersion":"descheduler/v1alpha2","kind":"DeschedulerPolicy","nodeFit":true}}' 2>&1 || true)"
 expect "health" 'SERVING' "$(grpcurl -plaintext "$addr" grpc.health.v1.Health/Check)"
 
 report=$(ghz --insecure --call berth.v1.SchedulerService/Schedule -n 200 -c 10 --format json \

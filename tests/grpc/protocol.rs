@@ -106,6 +106,7 @@ async fn health_follows_readiness() {
     let mut next = async || within(watch.message()).await.unwrap().map(|answer| answer.status());
     assert_eq!(next().await, Some(ServingStatus::NotServing));
     assert_eq!(check("").await, ServingStatus::NotServing);
+    assert_eq!(check("berth.v1.EvictionService").await, ServingStatus::NotServing);
     // What makes Berth ready has to be reachable before.
     assert_eq!(check("berth.v1.FeedService").await, ServingStatus::Serving);
     assert_eq!(check("berth.v1.InspectService").await, ServingStatus::Serving);
@@ -113,6 +114,8 @@ async fn health_follows_readiness() {
     berth.feed_nodes(vec![node_manifest(&node("n1", "1"))]).await;
     assert_eq!(next().await, Some(ServingStatus::Serving));
     assert_eq!(check("").await, ServingStatus::Serving);
+    // It is told after the one that was watched.
+    eventually(async || check("berth.v1.EvictionService").await == ServingStatus::Serving).await;
 
     // A source that says hello means to send all there is.
     let mut stream = NodeStream::open(&berth).await;

@@ -70,6 +70,7 @@ pub fn response(answer: Answer) -> pb::ScheduleResponse {
     let mut response = pb::ScheduleResponse {
         outcome: outcome(answer.verdict.kind()).into(),
         previous_node: answer.previous_node.map(|node| node.to_string()).unwrap_or_default(),
+        hold_taken: answer.hold_taken.map(|id| id.to_string()).unwrap_or_default(),
         fit_message: answer.fit_message,
         message: answer.message,
         reasons: answer.explanation.reasons.into_iter().map(reason).collect(),

@@ -77,6 +77,7 @@ pub(in crate::api) fn cluster(summary: Summary) -> pb::GetClusterResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: Some(timestamp(summary.started)),
         config_file: summary.config_file.map(config_file),
+        policy_file: summary.policy_file.map(config_file),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub(super) mod compare;
 pub(super) mod decision;
+pub(super) mod eviction;
 pub(super) mod feed;
 pub(super) mod inspect;
 pub(super) mod object;
@@ -25,6 +26,14 @@ pub(super) fn count(number: usize) -> u32 {
 pub(super) fn timestamp(time: Time) -> prost_types::Timestamp {
     let nanos = time.0.rem_euclid(1_000_000) * 1_000;
     prost_types::Timestamp { seconds: time.0.div_euclid(1_000_000), nanos: i32::try_from(nanos).unwrap_or_default() }
+}
+
+/// Microseconds since the epoch; None for what protobuf says is no time.
+fn micros_of(at: &prost_types::Timestamp) -> Option<i64> {
+    // 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
+    const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+    let valid = SECONDS.contains(&at.seconds) && (0..1_000_000_000).contains(&at.nanos);
+    valid.then(|| at.seconds * 1_000_000 + i64::from(at.nanos) / 1_000)
 }
 
 /// A span of time in microseconds.
@@ -72,6 +81,7 @@ pub(super) fn reservation_state(basis: &Basis) -> pb::ReservationState {
     match basis {
         Basis::Decided { .. } => pb::ReservationState::Decided,
         Basis::Assumed => pb::ReservationState::Assumed,
+        Basis::Held { .. } => pb::ReservationState::Held,
     }
 }
 
@@ -94,6 +104,14 @@ mod tests {
     fn times_before_the_epoch_have_positive_nanos() {
         let at = timestamp(Time(-1));
         assert_eq!((at.seconds, at.nanos), (-1, 999_999_000));
+    }
+
+    #[test]
+    fn only_times_that_protobuf_knows_are_taken() {
+        let at = |seconds, nanos| micros_of(&prost_types::Timestamp { seconds, nanos });
+        assert_eq!(at(-1, 999_999_000), Some(-1));
+        assert_eq!(at(253_402_300_799, 0), Some(253_402_300_799_000_000));
+        assert_eq!([at(253_402_300_800, 0), at(i64::MIN, 0), at(0, -1), at(0, 1_000_000_000)], [None; 4]);
     }
 
     #[test]

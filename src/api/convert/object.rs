@@ -88,9 +88,14 @@ pub(super) fn any_typed(object: pb::Object) -> Source {
 /// A manifest that came as a `Struct`.
 pub(super) fn structure(manifest: Struct) -> Source {
     let bytes = manifest.encoded_len();
-    let mut errors = Vec::new();
-    let value = object(manifest, &Path::Root, &mut errors);
+    let (value, errors) = json(manifest);
     Source::Value { value, errors, bytes }
+}
+
+/// The JSON that a `Struct` stands for, and the numbers in it that may not be what the client wrote.
+pub(super) fn json(structure: Struct) -> (Value, Vec<FieldError>) {
+    let mut errors = Vec::new();
+    (object(structure, &Path::Root, &mut errors), errors)
 }
 
 /// The way to a value; only written out for a mistake.

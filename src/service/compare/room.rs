@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Difference, DifferenceType, Key, Truth};
 use crate::cluster::Snapshot;
-use crate::cluster::reservation::Reservation;
+use crate::cluster::reservation::{Basis, Reservation};
 use crate::model::{Kind, Object, ObjectRef, Pod};
 
 pub(super) fn compare(
@@ -56,6 +56,10 @@ fn placement(pod: &Pod, snapshot: &Snapshot) -> Option<(DifferenceType, String)>
 
 /// A reservation whose pod needs it no more.
 fn needless(reservation: &Reservation, truth: &Truth, covered: bool) -> Option<Difference> {
+    if matches!(reservation.basis, Basis::Held { .. }) {
+        // Its pod is a placeholder, which no truth knows.
+        return None;
+    }
     let pod = &reservation.pod.pod;
     let key = (pod.meta.namespace.clone(), pod.meta.name.clone());
     let why = match truth.get(Kind::Pod, &key) {

@@ -15,7 +15,7 @@ use super::config_file::ConfigStatus;
 use super::recent::RecentDecision;
 use super::{Service, ServiceError, ViewInfo};
 use crate::cluster::readiness::Ready;
-use crate::cluster::reservation::{Reservation, Reservations};
+use crate::cluster::reservation::{Basis, Reservation, Reservations};
 use crate::cluster::view::ResourceId;
 use crate::cluster::{NodeRow, PodState, View};
 use crate::engine::Profile;
@@ -41,6 +41,8 @@ pub struct Summary {
     pub started: Time,
     /// The file that the profiles come from, if one was named.
     pub config_file: Option<ConfigStatus>,
+    /// The file of the descheduler policy, if one was named.
+    pub policy_file: Option<ConfigStatus>,
 }
 
 #[derive(Debug, Clone)]
@@ -108,6 +110,7 @@ impl Service {
             profiles: self.profiles().iter().map(|p| p.name().clone()).collect(),
             started: self.started(),
             config_file: self.config_status(),
+            policy_file: self.policy_status(),
         }
     }
 
@@ -222,7 +225,7 @@ impl Service {
 }
 
 /// The pods of the store, which was read before the fork was taken, with their states; then those that only a reservation
-/// knows. A pod that went away in between is left out.
+/// knows; holds of a plan are no pods. A pod that went away in between is left out.
 pub(super) fn entries<'a>(
     pods: Vec<Arc<Pod>>,
     view: &'a View,
@@ -233,7 +236,9 @@ pub(super) fn entries<'a>(
     } else {
         pods.iter().filter(|pod| reservations.of_pod(&pod.meta.uid).is_some()).map(|p| p.meta.uid.clone()).collect()
     };
-    let unfed = reservations.iter().filter(move |r| !fed.contains(&r.pod.pod.meta.uid)).map(|r| r.pod.pod.clone());
+    let is_pod = |r: &&Reservation| !matches!(r.basis, Basis::Held { .. });
+    let unfed = reservations.iter().filter(is_pod).filter(move |r| !fed.contains(&r.pod.pod.meta.uid));
+    let unfed = unfed.map(|r| r.pod.pod.clone());
     pods.into_iter().chain(unfed).filter_map(|pod| {
         let state = PodState::of(&pod, view, reservations);
         let node = match reservations.of_pod(&pod.meta.uid) {

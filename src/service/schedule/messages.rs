@@ -63,6 +63,8 @@ pub struct Answer {
     pub pod: Arc<Pod>,
     /// Where the pod's earlier reservation was, if this decision gave it up.
     pub previous_node: Option<Str>,
+    /// The hold of an eviction plan that the pod took, or in a dry run would take. It has ended even if the pod went elsewhere.
+    pub hold_taken: Option<Str>,
     /// `0/5 nodes are available: ...`; empty for a placed pod.
     pub fit_message: String,
     /// The whole text of upstream's event.
