@@ -15,6 +15,7 @@ use crate::api::server;
 use crate::http;
 use crate::service::Service;
 use crate::service::config_file::Reload;
+use crate::service::policy_file::PolicyReload;
 use crate::telemetry::log::LogFilter;
 
 /// How long clients may take to finish after a signal. Kubernetes sends SIGKILL after 30 s by default.
@@ -69,7 +70,8 @@ pub fn run(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAddr>))
 async fn serve(setup: Setup, listening: impl FnOnce(SocketAddr, Option<SocketAddr>)) -> Result<(), AppError> {
     let Setup { service, addr, admin } = setup;
     let signal = signals().map_err(AppError::Runtime)?;
-    let hangups = if service.config_status().is_some() { Some(hangups().map_err(AppError::Runtime)?) } else { None };
+    let has_files = service.config_status().is_some() || service.policy_status().is_some();
+    let hangups = if has_files { Some(hangups().map_err(AppError::Runtime)?) } else { None };
     let (stop, mut stopping) = watch::channel(false);
     let admin = match admin {
         Some((addr, log)) => Some(Admin::start(service.clone(), log, stopping.clone(), addr).await?),
@@ -168,7 +170,7 @@ async fn look_for_retries(service: Arc<Service>) {
     }
 }
 
-/// Reads the configuration file again on SIGHUP and when it changed, for ever.
+/// Reads the configuration file and the descheduler policy again on SIGHUP and when they changed, for ever.
 async fn reload(service: Arc<Service>, mut hangups: Hangups) {
     let mut looks = interval(TICK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -178,7 +180,20 @@ async fn reload(service: Arc<Service>, mut hangups: Hangups) {
             () = hangup(&mut hangups) => true,
         };
         let service = service.clone();
-        let Ok(reload) = tokio::task::spawn_blocking(move || service.reload_config(always)).await else { continue };
+        let read = move || (service.reload_config(always), service.reload_policy(always));
+        let Ok((reload, policy)) = tokio::task::spawn_blocking(read).await else { continue };
+        match policy {
+            PolicyReload::Unchanged => {}
+            PolicyReload::Done { notes } => {
+                tracing::info!("descheduler policy reloaded");
+                notes.iter().for_each(|note| tracing::info!("descheduler policy: {note}"));
+            }
+            PolicyReload::Refused(errors) => {
+                let mistakes = if errors.len() == 1 { "mistake" } else { "mistakes" };
+                tracing::error!("descheduler policy has {} {mistakes}, that of before stays", errors.len());
+                errors.iter().for_each(|error| tracing::error!("descheduler policy: {error}"));
+            }
+        }
         match reload {
             Reload::Unchanged => {}
             Reload::Done { profiles, notes } => {

@@ -198,7 +198,10 @@ fn eviction_scenario() -> String {
             r#""metadata":{{"name":"{name}","uid":"{name}","creationTimestamp":"2026-03-01T11:00:00Z","ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"r"}}]}}"#
         )
     };
-    let node = |name: &str| format!(r#"{{"kind":"Node","apiVersion":"v1",{}}}"#, meta(name));
+    let node = |name: &str| {
+        let status = r#""status":{"allocatable":{"cpu":"4","memory":"8Gi","pods":"110"}}"#;
+        format!(r#"{{"kind":"Node","apiVersion":"v1",{},{status}}}"#, meta(name))
+    };
     let pod = format!(
         r#"{{"kind":"Pod","apiVersion":"v1",{},"spec":{{"nodeName":"n1","containers":[{{"name":"c","image":"x"}}]}},"status":{{"phase":"Running"}}}}"#,
         meta("p")
@@ -221,18 +224,19 @@ fn answers_of_a_policy_are_evictions_at_the_scenarios_time_or_the_one_given() {
     let evicted = serde_json::json!([{"pod": "default/p", "node": "n1", "strategy": "PodLifeTime"}]);
     let later = answer(&["answer", "--mode", "compatible", "--now", "2026-03-01T12:00:01Z"]);
     assert_eq!(later["evictions"], evicted);
-    assert_eq!(answer(&["answer", "--mode", "planned"])["error"], "mode planned is not supported yet");
+    let planned = answer(&["answer", "--mode", "planned", "--now", "2026-11-30T20:00:00Z"]);
+    assert_eq!(planned["evictions"], evicted, "a fresh pod may land where it was");
     assert_eq!(code(&run(&["answer", "--now", "noon"], "")), Some(2));
 }
 
 #[test]
 fn help_names_every_command() {
     let text = out(&berth(&["--help"]));
-    for command in ["serve", "schedule", "compare", "demo", "bench", "answer", "healthcheck"] {
+    for command in ["serve", "schedule", "evict", "compare", "demo", "bench", "answer", "healthcheck"] {
         assert!(text.contains(command), "{command} is not in:\n{text}");
     }
     let text = out(&berth(&["bench", "--help"]));
-    assert!(text.contains("soak") && text.contains("resync"), "{text}");
+    assert!(text.contains("soak") && text.contains("resync") && text.contains("evict"), "{text}");
 }
 
 #[test]
@@ -249,6 +253,19 @@ fn a_bench_measures_judges_and_says_so_in_json() {
     assert_eq!(code(&resync), Some(i32::from(report["holds"] != true)));
     let little = berth(&["bench", "soak", "--pods", "10", "--cluster-pods", "10"]);
     assert_eq!(code(&little), Some(1), "{}", out(&little));
+    let evict = berth(&[&["bench", "evict", "--at-most", "600"][..], &small, &["600"]].concat());
+    let report: serde_json::Value = serde_json::from_slice(&evict.stdout).unwrap();
+    assert_eq!(report["strategies"].as_array().map(Vec::len), Some(11), "{}", err(&evict));
+    assert_eq!((code(&evict), &report["holds"], &report["mode"]), (Some(0), &true.into(), &"PLANNED".into()));
+    let too_slow = berth(&[&["bench", "evict", "--at-most", "0"][..], &small, &["600"]].concat());
+    assert_eq!(code(&too_slow), Some(1), "{}", out(&too_slow));
+}
+
+#[test]
+fn a_bench_of_an_unknown_strategy_is_wrong_usage_and_says_what_was_meant() {
+    let output = berth(&["bench", "evict", "--strategies", "RemoveDuplicates,NodeTaints"]);
+    assert_eq!(code(&output), Some(2));
+    assert!(err(&output).contains("did you mean RemovePodsViolatingNodeTaints?"), "{}", err(&output));
 }
 
 #[test]

@@ -302,3 +302,53 @@ fn a_wrong_configuration_at_the_start_is_refused_with_all_its_mistakes() {
     }
     std::fs::remove_file(path).unwrap();
 }
+
+/// A policy that names a priority class, which nobody has fed yet.
+const POLICY: &str = "apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: p
+  pluginConfig: [{name: DefaultEvictor, args: {priorityThreshold: {name: CLASS}}}]
+";
+
+#[test]
+fn a_changed_descheduler_policy_is_taken_and_a_wrong_one_is_not() {
+    let path = std::env::temp_dir().join(format!("berth-serve-{}-policy.yaml", std::process::id()));
+    std::fs::write(&path, POLICY.replace("CLASS", "one")).unwrap();
+    let served = serve(&["--cluster", "cluster.yaml", "--descheduler-policy", path.to_str().unwrap()]);
+    let text = served.greeting.join("\n");
+    assert!(text.contains(&format!("policy   {}", path.display())), "{text}");
+    served.metric("berth_policy_last_reload_successful 1");
+
+    std::fs::write(&path, POLICY.replace("CLASS", "two")).unwrap();
+    served.metric("berth_policy_reloads_total{result=\"success\"} 1");
+    std::fs::write(&path, POLICY.replace("pluginConfig", "pluginConfigs")).unwrap();
+    served.metric("berth_policy_reloads_total{result=\"failure\"} 1");
+    served.metric("berth_policy_last_reload_successful 0");
+    std::fs::write(&path, POLICY).unwrap();
+    served.metric("berth_policy_reloads_total{result=\"success\"} 2");
+    served.signal("-HUP");
+    served.metric("berth_policy_reloads_total{result=\"success\"} 3");
+
+    served.signal("-TERM");
+    let (code, log) = served.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("descheduler policy has 1 mistake, that of before stays"), "{log}");
+    assert!(log.contains("profiles[0].pluginConfigs: unknown field"), "{log}");
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_wrong_descheduler_policy_at_the_start_is_refused_with_all_its_mistakes() {
+    let path = std::env::temp_dir().join(format!("berth-serve-{}-wrong-policy.yaml", std::process::id()));
+    std::fs::write(&path, POLICY.replace("pluginConfig", "pluginConfigs").replace("name: p", "nam: p")).unwrap();
+    let file = path.to_str().unwrap();
+    let output = berth(&["serve", "--addr", "127.0.0.1:0", "--descheduler-policy", file]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains(&format!("{file}: profiles[0].pluginConfigs: unknown field")), "{text}");
+    assert!(text.contains(&format!("{file}: profiles[0].nam: unknown field")), "{text}");
+    std::fs::remove_file(path).unwrap();
+    let output = berth(&["serve", "--addr", "127.0.0.1:0", "--descheduler-policy", "no-such.yaml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}

@@ -35,11 +35,11 @@ enum Mode {
     /// As the descheduler does
     #[default]
     Compatible,
-    /// Only moves that are proven to land (not supported yet)
+    /// Only moves that are proven to land
     Planned,
 }
 
-fn parse_time(text: &str) -> Result<Time, String> {
+pub(super) fn parse_time(text: &str) -> Result<Time, String> {
     manifest::parse_time(text).ok_or_else(|| "expected an RFC 3339 time such as 2026-11-30T20:00:00Z".to_owned())
 }
 

@@ -1,12 +1,13 @@
 //! The command line: one file a subcommand.
 //!
-//! Exit codes: 0 done (for `schedule`: placed; for `compare`: no difference), 1 failed, 2 wrong usage or input, 3 fits
-//! nowhere, or differs.
+//! Exit codes: 0 done (for `schedule`: placed; for `compare`: no difference; for `evict`: planned, be it nothing), 1 failed,
+//! 2 wrong usage or input, 3 fits nowhere, or differs.
 
 mod answer;
 mod bench;
 mod compare;
 mod demo;
+mod evict;
 mod healthcheck;
 mod output;
 mod schedule;
@@ -28,6 +29,7 @@ struct Cli {
 enum Command {
     Serve(serve::Args),
     Schedule(schedule::Args),
+    Evict(evict::Args),
     Demo(demo::Args),
     Bench(bench::Args),
     Answer(answer::Args),
@@ -62,6 +64,7 @@ pub fn run() -> ExitCode {
     let exit = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Schedule(args) => schedule::run(&args),
+        Command::Evict(args) => evict::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Answer(args) => answer::run(&args),

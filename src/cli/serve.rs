@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Exit, output};
 use crate::api::server::SERVICES;
 use crate::app::{self, AppError, Setup};
-use crate::config;
+use crate::config::{self, ConfigError};
 use crate::model::Kind;
 use crate::service::Service;
+use crate::service::config_file::ConfigStatus;
 use crate::service::load::Loaded;
 use crate::telemetry::log::{self, Format};
 
@@ -34,6 +35,11 @@ pub(super) struct Args {
     /// at the start with exit code 2, later with the profiles of before staying in force.
     #[arg(long, value_name = "FILE")]
     scheduler_config: Option<PathBuf>,
+    /// What evictions are suggested by unless a request says otherwise: a DeschedulerPolicy, v1alpha2 or v1alpha1
+    ///
+    /// Read again as --scheduler-config is. Names of priority classes are looked up for each request.
+    #[arg(long, value_name = "FILE")]
+    descheduler_policy: Option<PathBuf>,
     /// Address of the admin port, or none [default: 127.0.0.1:10251; a free port if --addr has another port than 50051]
     ///
     /// It answers over plain HTTP: /metrics, /healthz, /readyz, /debug/cache, /debug/log.
@@ -96,13 +102,17 @@ fn serve(args: &Args) -> Result<(), (String, Exit)> {
         service.cluster.writer().readiness_mut().require(kinds.iter().copied());
     }
     if let Some(file) = &args.scheduler_config {
-        load_config(&service, file)?;
+        load_file(service.load_config(file), "configuration")?;
+    }
+    if let Some(file) = &args.descheduler_policy {
+        load_file(service.load_policy(file), "descheduler policy")?;
     }
     let loaded = if args.cluster.is_empty() { None } else { Some(load(&service, &args.cluster)?) };
     let config = args.scheduler_config.as_ref().map(|_| profiles_line(&service));
+    let policy = service.policy_status().map(|status| status.file);
     let setup = Setup { service, addr, admin: admin.map(|addr| (addr, log)) };
     let served = app::run(setup, |addr, admin| {
-        output::line(greeting(addr, admin, loaded.as_ref(), config.clone(), args.require.as_deref()));
+        output::line(greeting(addr, admin, loaded.as_ref(), config.clone(), policy.clone(), args.require.as_deref()));
     });
     served.map_err(|error| {
         let exit = if matches!(error, AppError::BeyondLoopback(_)) { Exit::Usage } else { Exit::Failed };
@@ -110,10 +120,11 @@ fn serve(args: &Args) -> Result<(), (String, Exit)> {
     })
 }
 
-fn load_config(service: &Service, file: &Path) -> Result<(), (String, Exit)> {
-    let status = service.load_config(file).map_err(|errors| {
+/// Says what became of a file; `what` is its name in messages.
+fn load_file(loaded: Result<ConfigStatus, Vec<ConfigError>>, what: &str) -> Result<(), (String, Exit)> {
+    let status = loaded.map_err(|errors| {
         let noun = if errors.len() == 1 { "mistake" } else { "mistakes" };
-        let text = format!("berth serve: {} {noun} in the configuration\n{}", errors.len(), config::Lines(&errors));
+        let text = format!("berth serve: {} {noun} in the {what}\n{}", errors.len(), config::Lines(&errors));
         (text, Exit::Usage)
     })?;
     for note in &status.notes {
@@ -188,6 +199,7 @@ fn greeting(
     admin: Option<SocketAddr>,
     loaded: Option<&Loaded>,
     profiles: Option<String>,
+    policy: Option<String>,
     required: Option<&[Kind]>,
 ) -> String {
     // Whoever listens on all addresses is asked on one of them.
@@ -216,6 +228,9 @@ fn greeting(
     }
     if let Some(profiles) = profiles {
         entry("profiles", profiles);
+    }
+    if let Some(policy) = policy {
+        entry("policy", policy);
     }
     entry("services", format!("{}, health, reflection", SERVICES.join(", ")));
     if let Some(admin) = admin {
@@ -270,7 +285,7 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(body).unwrap();
             assert!(!body.contains('\''));
         }
-        let everywhere = greeting("0.0.0.0:7".parse().unwrap(), None, None, None, None);
+        let everywhere = greeting("0.0.0.0:7".parse().unwrap(), None, None, None, None, None);
         assert!(everywhere.contains(" 127.0.0.1:7 berth.v1.SchedulerService/Schedule"), "{everywhere}");
     }
 }

@@ -12,6 +12,7 @@ use berth::api::{client, pb, server};
 use berth::model::Time;
 use berth::service::profiles::Profiles;
 use berth::service::{Clock, ManualClock, Service};
+use pb::eviction_service_client::EvictionServiceClient;
 use pb::feed_service_client::FeedServiceClient;
 use pb::inspect_service_client::InspectServiceClient;
 use pb::scheduler_service_client::SchedulerServiceClient;
@@ -66,6 +67,10 @@ impl Berth {
 
     pub fn scheduler(&self) -> SchedulerServiceClient<Channel> {
         SchedulerServiceClient::new(self.channel.clone())
+    }
+
+    pub fn evictions(&self) -> EvictionServiceClient<Channel> {
+        EvictionServiceClient::new(self.channel.clone())
     }
 
     pub fn inspect(&self) -> InspectServiceClient<Channel> {
