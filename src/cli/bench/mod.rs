@@ -1,7 +1,9 @@
 //! `berth bench`: what Berth promises about itself under load, measured, each with a verdict.
 
 mod churn;
+mod evict;
 mod resync;
+mod skewed;
 mod soak;
 
 use clap::Subcommand;
@@ -21,6 +23,7 @@ pub(super) struct Args {
 enum Bench {
     Soak(soak::Args),
     Resync(resync::Args),
+    Evict(evict::Args),
 }
 
 /// Whatever goes wrong in a bench is a bug or a machine that lacks something; the text is all that anyone needs of it.
@@ -36,6 +39,7 @@ pub(super) fn run(args: &Args) -> Exit {
     let (name, outcome) = match &args.bench {
         Bench::Soak(args) => ("soak", soak::run(args)),
         Bench::Resync(args) => ("resync", resync::run(args)),
+        Bench::Evict(args) => ("evict", evict::run(args)),
     };
     match outcome {
         Ok(Outcome { text, holds }) => {
