@@ -1,5 +1,8 @@
 //! `berth demo`: the real server, a real client and a real cluster, in one process.
 
+mod feed;
+mod maintenance;
+mod plan;
 mod report;
 mod trace;
 
@@ -13,10 +16,9 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 
+use self::feed::Sent;
 use self::report::Report;
 use super::{Exit, output};
-use crate::api::pb::feed_control::Control;
-use crate::api::pb::feed_service_client::FeedServiceClient;
 use crate::api::pb::inspect_service_client::InspectServiceClient;
 use crate::api::pb::schedule_stream_response::Result as StreamResult;
 use crate::api::pb::scheduler_service_client::SchedulerServiceClient;
@@ -25,15 +27,14 @@ use crate::service::Service;
 
 /// Unary calls that are timed.
 const PROBES: usize = 1_000;
-/// Objects a feed batch may have.
-const BATCH: usize = crate::service::feed::MAX_EVENTS;
 /// The longest that room is held for, so that no reservation ends during the demo.
 const TTL_SECONDS: i64 = 3_600;
 
 /// Watch Berth place the pods of a real 1,523-node GPU cluster
 ///
 /// Starts the server on a free loopback port, streams in the nodes, schedules all 8,152 pods of the trace over one
-/// ScheduleStream, confirms them over the feed, and times 1,000 unary dry runs. Nothing else is touched.
+/// ScheduleStream, confirms them over the feed, and times 1,000 unary dry runs. Then some nodes are cordoned, emptied and come
+/// back, and SuggestEvictions is asked which pods should move to even that out. Nothing else is touched.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Print one JSON object instead of the page
@@ -76,8 +77,8 @@ async fn demo() -> Result<Report, Failure> {
 
     let begun = Instant::now();
     let (node_count, pod_count) = (nodes.len(), pods.len());
-    feed_nodes(&channel, nodes).await?;
-    feed_pods(&channel, Vec::new()).await?;
+    feed::nodes(&channel, Sent::Snapshot, nodes.clone()).await?;
+    feed::pods(&channel, Sent::Snapshot, Vec::new()).await?;
     let feed_seconds = begun.elapsed().as_secs_f64();
     let before = totals(&channel).await?;
 
@@ -94,10 +95,12 @@ async fn demo() -> Result<Report, Failure> {
             refusals.push((name, answer));
         }
     }
-    feed_pods(&channel, bound).await?;
+    feed::pods(&channel, Sent::Snapshot, feed::upserts(bound.clone())).await?;
     let after = totals(&channel).await?;
     let (unary_micros, unary_placed) = probe(&channel, &pods).await?;
-    let cluster = InspectServiceClient::new(channel).get_cluster(pb::GetClusterRequest {}).await?.into_inner();
+    let cluster = InspectServiceClient::new(channel.clone()).get_cluster(pb::GetClusterRequest {}).await?.into_inner();
+    let maintenance = maintenance::run(&channel, &nodes, &bound).await?;
+    let planned = plan::ask(&channel, maintenance).await?;
     let _ = stop.send(());
     serving.await??;
     Ok(Report {
@@ -113,66 +116,8 @@ async fn demo() -> Result<Report, Failure> {
         before,
         after,
         revision: cluster.view.map_or(0, |v| v.revision),
+        planned,
     })
-}
-
-fn hello() -> Option<pb::FeedControl> {
-    let hello = pb::Hello { source: "demo".to_owned(), epoch: 1, incarnation: String::new() };
-    Some(pb::FeedControl { control: Some(Control::Hello(hello)) })
-}
-
-fn snapshot_begin() -> Option<pb::FeedControl> {
-    Some(pb::FeedControl { control: Some(Control::SnapshotBegin(pb::SnapshotBegin { kinds: Vec::new() })) })
-}
-
-fn snapshot_end() -> Option<pb::FeedControl> {
-    Some(pb::FeedControl { control: Some(Control::SnapshotEnd(pb::SnapshotEnd {})) })
-}
-
-/// The controls and batches of a whole snapshot, numbered from 1.
-fn snapshot<E>(events: Vec<E>) -> Vec<(u64, Vec<E>, Option<pb::FeedControl>)> {
-    let mut requests = vec![(hello(), Vec::new()), (snapshot_begin(), Vec::new())];
-    let mut events = events.into_iter().peekable();
-    while events.peek().is_some() {
-        requests.push((None, events.by_ref().take(BATCH).collect()));
-    }
-    requests.push((snapshot_end(), Vec::new()));
-    (1..).zip(requests).map(|(sequence, (control, events))| (sequence, events, control)).collect()
-}
-
-async fn feed_nodes(channel: &Channel, nodes: Vec<pb::Node>) -> Result<(), Failure> {
-    let events = nodes.into_iter().map(|node| pb::NodeEvent { event: Some(pb::node_event::Event::Node(node)) });
-    let requests: Vec<pb::UpdateNodesRequest> = snapshot(events.collect())
-        .into_iter()
-        .map(|(sequence, events, control)| pb::UpdateNodesRequest { sequence, events, control })
-        .collect();
-    let mut client = FeedServiceClient::new(channel.clone());
-    let mut acks = client.update_nodes(tokio_stream::iter(requests)).await?.into_inner();
-    while let Some(answer) = acks.next().await {
-        check(answer?.ack)?;
-    }
-    Ok(())
-}
-
-async fn feed_pods(channel: &Channel, pods: Vec<pb::Pod>) -> Result<(), Failure> {
-    let events = pods.into_iter().map(|pod| pb::PodEvent { event: Some(pb::pod_event::Event::Pod(pod)) });
-    let requests: Vec<pb::UpdatePodsRequest> = snapshot(events.collect())
-        .into_iter()
-        .map(|(sequence, events, control)| pb::UpdatePodsRequest { sequence, events, control })
-        .collect();
-    let mut client = FeedServiceClient::new(channel.clone());
-    let mut acks = client.update_pods(tokio_stream::iter(requests)).await?.into_inner();
-    while let Some(answer) = acks.next().await {
-        check(answer?.ack)?;
-    }
-    Ok(())
-}
-
-fn check(ack: Option<pb::FeedAck>) -> Result<(), Failure> {
-    match ack.as_ref().and_then(|ack| ack.rejections.first()) {
-        Some(rejection) => Err(rejection.message.clone().into()),
-        None => Ok(()),
-    }
 }
 
 async fn totals(channel: &Channel) -> Result<Vec<pb::ResourceTotal>, Failure> {

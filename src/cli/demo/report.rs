@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::plan::Planned;
 use crate::api::pb;
 
 /// Everything that was measured.
@@ -26,6 +27,16 @@ pub(super) struct Report {
     pub(super) before: Vec<pb::ResourceTotal>,
     pub(super) after: Vec<pb::ResourceTotal>,
     pub(super) revision: u64,
+    pub(super) planned: Planned,
+}
+
+/// In hexadecimal digits.
+pub(super) fn sha256(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    digest.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 impl Report {
@@ -33,11 +44,7 @@ impl Report {
     fn placements_sha256(&self) -> String {
         let mut lines: Vec<String> = self.placements.iter().map(|(pod, node)| format!("{pod} {node}\n")).collect();
         lines.sort();
-        let digest = Sha256::digest(lines.concat());
-        digest.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        sha256(&lines.concat())
     }
 
     #[allow(clippy::cast_precision_loss)]
@@ -62,6 +69,7 @@ impl Report {
             "unary_p50_us": self.percentile(50),
             "unary_p99_us": self.percentile(99),
             "revision": self.revision,
+            "plan": self.planned.json(),
         })
     }
 
@@ -104,7 +112,7 @@ impl Report {
             writeln!(page, "\nWhy not? The first pod that did not fit, in full: {pod}\n\n  {}\n", refusal.fit_message)?;
             writeln!(page, "{}", super::super::schedule::reasons_table(refusal))?;
         }
-        Ok(())
+        self.planned.write(page)
     }
 
     /// Refusals by the kinds of reason in them, without the node counts that differ from pod to pod; most pods first.

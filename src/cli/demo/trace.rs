@@ -110,6 +110,7 @@ pub(super) fn pods() -> Result<Vec<pb::Pod>, TraceError> {
                 name: name.to_owned(),
                 namespace: NAMESPACE.to_owned(),
                 uid: format!("pod-{name}"),
+                owner_references: vec![job(name)],
                 ..Default::default()
             }),
             spec: Some(pb::PodSpec {
@@ -120,6 +121,17 @@ pub(super) fn pods() -> Result<Vec<pb::Pod>, TraceError> {
             status: None,
         })
     })
+}
+
+/// The trace doesn't say what its tasks belong to; here each is that of a Job, which makes another if it is evicted.
+fn job(name: &str) -> pb::OwnerReference {
+    pb::OwnerReference {
+        api_version: "batch/v1".to_owned(),
+        kind: "Job".to_owned(),
+        name: name.to_owned(),
+        uid: format!("job-{name}"),
+        controller: Some(true),
+    }
 }
 
 fn requires_models(values: Vec<String>) -> pb::Affinity {
