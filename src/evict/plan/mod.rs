@@ -50,8 +50,10 @@ const LOOK_AHEAD: usize = 5_000_000;
 /// And so many decisions, however small the cluster: 20,000 random ones with up to 30 pods needed 388 at the most.
 const MOST_DECISIONS: usize = 20_000;
 
-/// Each round of a look ahead is a level of recursion.
-const MOST_ROUNDS: usize = 500;
+/// A draft walks over all pods, whether it asks about them or not: so many cost as much as a decision.
+const PODS_A_DECISION: usize = 60;
+/// Each round that is looked at keeps a copy of what strategies read.
+const MOST_ROUNDS: usize = 100;
 
 /// Something that pods are moved for: a plugin, or one of the types of RemovePodsViolatingNodeAffinity.
 struct Rule<'a> {
@@ -91,8 +93,23 @@ struct Planner<'a> {
     /// What decisions count: a fork that keeps count decides in a fraction of the time.
     counted: Vec<CountKey>,
     decisions: usize,
-    /// The look ahead ends when so many decisions were asked for.
-    allowance: usize,
+    /// Of walking over pods, in decisions.
+    cost: usize,
+    /// The look ahead ends when decisions and cost come to so many; None: the first draft isn't made yet.
+    allowance: Option<usize>,
+}
+
+/// A request to come, or the one that was made.
+struct Round<'a> {
+    start: Stage<'a>,
+    barred: BTreeSet<PodId>,
+    known: Refused,
+}
+
+impl<'a> Round<'a> {
+    fn new(start: Stage<'a>) -> Self {
+        Self { start, barred: BTreeSet::new(), known: Refused::new() }
+    }
 }
 
 /// A draft that holds, and what comes after it.
@@ -129,10 +146,11 @@ pub(super) fn plan(
         decided: BTreeSet::new(),
         counted: Vec::new(),
         decisions: 0,
-        allowance: usize::MAX,
+        cost: 0,
+        allowance: None,
     };
     let before: Vec<i64> = trackers.iter().map(Tracker::value).collect();
-    let settled = planner.settle(Stage { scene, view, trackers }, 0)?;
+    let settled = planner.settle(Stage { scene, view, trackers })?;
     let after = &settled.draft.stage.trackers;
     let measured = |(rule, i): (&Rule<'_>, usize)| Measured {
         strategy: rule.strategy,
@@ -256,43 +274,64 @@ impl<'a> Planner<'a> {
     }
 
     /// Drafts until none of the moves is followed by another of the same pod.
-    fn settle(&mut self, mut start: Stage<'a>, round: usize) -> Result<Settled<'a>, EngineError> {
-        let mut barred = BTreeSet::new();
-        let mut known = Refused::new();
+    ///
+    /// What a later request would suggest is settled in the same way, before this one: rounds are a stack, from this request
+    /// to the furthest that is looked at. On the heap, since there may be more of them than a thread's stack holds.
+    fn settle(&mut self, start: Stage<'a>) -> Result<Settled<'a>, EngineError> {
+        let mut drafted: Vec<(Round<'a>, Drafted<'a>)> = Vec::new();
+        let mut round = Round::new(start);
         loop {
-            self.counted.iter().for_each(|key| start.view.keep_counts(key.clone()));
-            let draft = Draft::run(self, &start, &barred, &known, round == 0)?;
-            if self.allowance == usize::MAX {
-                let nodes = start.view.node_count().max(1);
-                self.allowance = self.decisions.saturating_add((LOOK_AHEAD / nodes).min(MOST_DECISIONS));
+            let draft = self.draft(&mut round, drafted.is_empty())?;
+            let is_dry = draft.order.is_empty();
+            if !is_dry && !self.has_seen_enough() && drafted.len() < MOST_ROUNDS {
+                let next = Round::new(self.played(&draft));
+                drafted.push((round, draft));
+                round = next;
+                continue;
             }
-            if draft.order.is_empty() {
-                let ahead = LookAhead { rounds: 0, complete: true };
-                return Ok(Settled { draft, moving: BTreeSet::new(), ahead });
-            }
-            if self.decisions >= self.allowance || round >= MOST_ROUNDS {
-                let moving = draft.moving.clone();
-                return Ok(Settled { draft, moving, ahead: LookAhead { rounds: 0, complete: false } });
-            }
-            let next = self.settle(self.played(&draft), round + 1)?;
-            let again: Vec<PodId> = draft.order.iter().copied().filter(|id| next.moving.contains(id)).collect();
-            let is_over = self.decisions >= self.allowance;
-            if again.is_empty() || (is_over && round > 0) {
-                let mut moving = next.moving;
-                moving.extend(&draft.moving);
-                let complete = next.ahead.complete && again.is_empty();
-                let ahead = LookAhead { rounds: next.ahead.rounds + 1, complete };
-                return Ok(Settled { draft, moving, ahead });
-            }
-            if is_over {
-                // The last draft of all: it can't try, nor ask everything again.
-                barred.extend(again);
-                known = draft.refused;
-            } else {
-                // The later ones of them first: with fewer moves the others may be right.
-                barred.extend(&again[again.len() / 2..]);
-            }
+            let moving = draft.moving.clone();
+            let mut settled = Settled { draft, moving, ahead: LookAhead { rounds: 0, complete: is_dry } };
+            // Whoever waits for this round learns of it, up to the first that has to be drafted anew.
+            round = loop {
+                let Some((mut earlier, draft)) = drafted.pop() else { return Ok(settled) };
+                let mut again = draft.order.clone();
+                again.retain(|id| settled.moving.contains(id));
+                let enough = self.has_seen_enough();
+                if again.is_empty() || (enough && !drafted.is_empty()) {
+                    let Settled { mut moving, ahead, .. } = settled;
+                    moving.extend(&draft.moving);
+                    let complete = ahead.complete && again.is_empty();
+                    settled = Settled { draft, moving, ahead: LookAhead { rounds: ahead.rounds + 1, complete } };
+                    continue;
+                }
+                if enough {
+                    // The last draft of all: it can't try, nor ask everything again.
+                    earlier.barred.extend(again);
+                    earlier.known = draft.refused;
+                } else {
+                    // The later ones of them first: with fewer moves the others may be right.
+                    earlier.barred.extend(&again[again.len() / 2..]);
+                }
+                break earlier;
+            };
         }
+    }
+
+    fn draft(&mut self, round: &mut Round<'a>, is_asked_for: bool) -> Result<Drafted<'a>, EngineError> {
+        self.counted.iter().for_each(|key| round.start.view.keep_counts(key.clone()));
+        let draft = Draft::run(self, &round.start, &round.barred, &round.known, is_asked_for)?;
+        let pods = round.start.scene.pods().count();
+        self.cost = self.cost.saturating_add(pods / PODS_A_DECISION);
+        let nodes = round.start.view.node_count().max(1);
+        let allowance = (LOOK_AHEAD / nodes).min(MOST_DECISIONS);
+        let spent = self.decisions.saturating_add(self.cost);
+        self.allowance.get_or_insert(spent.saturating_add(allowance));
+        Ok(draft)
+    }
+
+    /// Whether the look ahead is at its end.
+    fn has_seen_enough(&self) -> bool {
+        self.allowance.is_some_and(|allowance| self.decisions.saturating_add(self.cost) >= allowance)
     }
 
     /// The cluster as the next request would find it, with the draft carried out and nothing else changed.

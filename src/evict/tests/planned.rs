@@ -231,3 +231,14 @@ fn who_goes_already_is_left_alone_even_with_the_evict_annotation() {
     let outcome = given(old(), [forced]).plan();
     assert_eq!(why(&outcome, "a"), [LeftAlone::Protected(vec![Protection::Terminating])]);
 }
+
+/// A server's threads have 2 MiB of stack, as those of tests do.
+#[test]
+fn a_long_look_ahead_ends_and_overflows_no_stack() {
+    let tainted = node("n1").pods("2000").taint("k", "v", Effect::NoSchedule);
+    let pods: Vec<PodBuilder> = (0..1_200).map(|i| replica(&format!("p{i}"))).collect();
+    let given = given(node_taints(), pods).nodes([tainted, node("n2").pods("2000")]);
+    let outcome = given.policy(|policy| policy.max_total = Some(1)).plan();
+    assert_eq!(outcome.suggestions.len(), 1);
+    assert!(!outcome.look_ahead.unwrap().complete, "1,199 rounds are more than anybody looks ahead");
+}
