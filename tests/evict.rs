@@ -67,8 +67,8 @@ const PLAN: &str = "\
 
 Left alone
  PODS  STRATEGY     WHY                         EXAMPLE
-    1  PodLifeTime  BudgetExhausted             shop/store-1 on n1: PodDisruptionBudget shop/store allows no disruption now
-    1  PodLifeTime  Protected: DaemonSetPods 1  shop/agent-1 on n1: pod belongs to a DaemonSet
+    1  PodLifeTime  BUDGET_EXHAUSTED            shop/store-1 on n1: PodDisruptionBudget shop/store allows no disruption now
+    1  PodLifeTime  PROTECTED: DaemonSetPods 1  shop/agent-1 on n1: pod belongs to a DaemonSet
 ";
 
 #[test]
@@ -163,7 +163,7 @@ fn json_and_yaml_have_the_names_of_the_protocol() {
         "gracePeriodSeconds": 30,
     });
     assert_eq!(plan["suggestions"][0], first);
-    let kept = plan["leftAlone"].as_array().unwrap().iter().find(|row| row["kind"] == "BudgetExhausted").unwrap();
+    let kept = plan["leftAlone"].as_array().unwrap().iter().find(|row| row["kind"] == "BUDGET_EXHAUSTED").unwrap();
     assert_eq!((&kept["pods"], &kept["strategy"]), (&json!(1), &json!("PodLifeTime")));
     assert_eq!(kept["examples"][0]["pod"]["name"], "store-1");
     assert_eq!((&plan["measures"], plan.get("view")), (&json!([]), None));
@@ -183,7 +183,7 @@ const STORY: &str = "\
  Profile \"tidy\"
  No rule of the evictor protects it
  STRATEGY          VERDICT                      WHY
- PodLifeTime       left alone: BudgetExhausted  PodDisruptionBudget shop/store allows no disruption now
+ PodLifeTime       left alone: BUDGET_EXHAUSTED  PodDisruptionBudget shop/store allows no disruption now
  RemoveDuplicates  rule doesn't apply
 ";
 

@@ -226,7 +226,7 @@ async fn limits_of_the_request_go_before_the_policys_and_0_lets_nothing_go() {
     ] {
         let answer = planned(limits).await;
         assert_eq!(answer.suggestions.len(), 0);
-        assert!(answer.left_alone.iter().any(|row| row.kind == "Limit"), "{:?}", answer.left_alone);
+        assert!(answer.left_alone.iter().any(|row| row.kind == "LIMIT"), "{:?}", answer.left_alone);
     }
 }
 
@@ -283,7 +283,7 @@ async fn what_is_left_alone_is_counted_by_reason_with_examples() {
     berth.feed_pods([daemon, bare, also_bare].iter().map(pod_manifest).collect()).await;
     let request = pb::SuggestEvictionsRequest { max_examples: Some(1), ..by(&low_node_utilization()) };
     let answer = suggest(&berth, request).await.unwrap();
-    let row = answer.left_alone.iter().find(|row| row.kind == "Protected").unwrap();
+    let row = answer.left_alone.iter().find(|row| row.kind == "PROTECTED").unwrap();
     assert_eq!((row.strategy.as_str(), row.profile.as_str(), row.pods), ("LowNodeUtilization", "default", 3));
     let protections: Vec<_> = row.protections.iter().map(|p| (p.protection.as_str(), p.pods)).collect();
     assert_eq!(protections, [("BarePods", 2), ("DaemonSetPods", 1)]);
@@ -397,7 +397,7 @@ async fn the_story_says_why_a_pod_stays() {
     assert_eq!(profile.strategies[0].verdict(), pb::StrategyVerdict::LeftAlone);
     assert_eq!(
         (profile.strategies[0].kind.as_str(), profile.strategies[0].message.as_str()),
-        ("Protected", "pod has no owner")
+        ("PROTECTED", "pod has no owner")
     );
 
     // With nothing to go, each pod's turn would have come.

@@ -143,7 +143,7 @@ fn left_alone(plan: &pb::SuggestEvictionsResponse) -> String {
     trimmed(&table)
 }
 
-/// `NoGain`, `Protected: DaemonSetPods 3, BarePods 1`.
+/// `NO_GAIN`, `PROTECTED: DaemonSetPods 3, BarePods 1`.
 fn why(row: &pb::LeftAloneCount) -> String {
     if row.protections.is_empty() {
         return row.kind.clone();
@@ -300,7 +300,7 @@ mod tests {
         };
         let row = pb::LeftAloneCount {
             strategy: "RemoveDuplicates".to_owned(),
-            kind: "Protected".to_owned(),
+            kind: "PROTECTED".to_owned(),
             pods: 3,
             protections: vec![pb::ProtectionCount { protection: "BarePods".to_owned(), pods: 3 }],
             ..Default::default()
@@ -344,7 +344,7 @@ Further plans after this one were looked at for 4 rounds, and there may be more 
 
 Left alone
  PODS  STRATEGY          WHY                    EXAMPLE
-    3  RemoveDuplicates  Protected: BarePods 3";
+    3  RemoveDuplicates  PROTECTED: BarePods 3";
 
     #[test]
     fn a_proven_plan_shows_landings_gains_and_measures() {

@@ -99,7 +99,7 @@ fn a_budget_is_spent_and_two_of_them_refuse() {
     assert_eq!(first.budgets.iter().map(ToString::to_string).collect::<Vec<_>>(), ["default/one"]);
     let two = one.object(budget("two", 5));
     assert_eq!(two.evicted(), [""; 0]);
-    assert_eq!(whys(&two)[0].1.kind(), "SeveralBudgets");
+    assert_eq!(whys(&two)[0].1.kind(), "SEVERAL_BUDGETS");
     let blocked = given(old(), pods().into_iter().chain([replica("d")])).object(budget("one", 0));
     assert_eq!(blocked.policy(|p| p.max_total = Some(1)).evicted(), ["d"], "what was refused counts against no limit");
 }

@@ -172,5 +172,5 @@ fn each_pass_sees_the_nodes_that_its_pod_may_use() {
     let pair = || [spreading("a", "n1"), spreading("b", "n1")];
     let unfit = given(spread(), pair()).nodes(cordoned(Effect::NoSchedule));
     assert_eq!(unfit.evicted(), [""; 0], "the empty domain takes nobody");
-    assert_eq!(unfit.outcome().left_alone[0].why.kind(), "NoNodeFits");
+    assert_eq!(unfit.outcome().left_alone[0].why.kind(), "NO_NODE_FITS");
 }

@@ -120,10 +120,10 @@ mod tests {
         assert_eq!(
             rows,
             [
-                (low, "NoLanding", full.to_owned(), 2),
-                (low, "NoLanding", few.to_owned(), 1),
-                (low, "ReturnedToSource", String::new(), 1),
-                (taints, "NoLanding", full.to_owned(), 1),
+                (low, "NO_LANDING", full.to_owned(), 2),
+                (low, "NO_LANDING", few.to_owned(), 1),
+                (low, "RETURNED_TO_SOURCE", String::new(), 1),
+                (taints, "NO_LANDING", full.to_owned(), 1),
             ]
         );
     }
