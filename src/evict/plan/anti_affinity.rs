@@ -26,9 +26,37 @@ struct Term {
     /// By node.
     domain_of: Rc<Vec<usize>>,
     /// By domain: who states it.
-    owners: Vec<BTreeSet<PodId>>,
+    owners: Domains,
     /// By domain: of whom it speaks.
-    targets: Vec<BTreeSet<PodId>>,
+    targets: Domains,
+}
+
+/// Those without pods are left out: terms times nodes may be many.
+#[derive(Debug, Clone, Default)]
+struct Domains(BTreeMap<usize, BTreeSet<PodId>>);
+
+impl Domains {
+    fn pods(&self, domain: usize) -> impl Iterator<Item = &PodId> {
+        self.0.get(&domain).into_iter().flatten()
+    }
+
+    fn contains(&self, domain: usize, id: PodId) -> bool {
+        self.0.get(&domain).is_some_and(|pods| pods.contains(&id))
+    }
+
+    fn others(&self, domain: usize, id: PodId) -> usize {
+        self.0.get(&domain).map_or(0, |pods| pods.len() - usize::from(pods.contains(&id)))
+    }
+
+    fn insert(&mut self, domain: usize, id: PodId) {
+        self.0.entry(domain).or_default().insert(id);
+    }
+
+    fn remove(&mut self, domain: usize, id: PodId) {
+        if let Some(pods) = self.0.get_mut(&domain) {
+            pods.remove(&id);
+        }
+    }
 }
 
 /// What a term is to a pod.
@@ -72,9 +100,8 @@ impl AntiAffinity {
         for ((set, topology_key), _) in by_index {
             let domain_of =
                 domains.entry(topology_key.clone()).or_insert_with(|| domains_by(scene, &topology_key)).clone();
-            let count = domain_of.iter().max().map_or(0, |last| last + 1);
-            let empty = vec![BTreeSet::new(); count];
-            terms.push((set, Term { topology_key, domain_of, owners: empty.clone(), targets: empty }));
+            terms
+                .push((set, Term { topology_key, domain_of, owners: Domains::default(), targets: Domains::default() }));
         }
         let mut this = Self { terms: Vec::new(), parts: Rc::default(), value: 0 };
         let parts = parts_of_pods(scene, &pods, &stated, &terms);
@@ -98,9 +125,8 @@ impl AntiAffinity {
         let of = |part: &Part| {
             let term = &self.terms[part.term];
             let domain = term.domain_of[node.index()];
-            let others = |set: &BTreeSet<PodId>| set.len() - usize::from(set.contains(&id));
-            let as_owner = if part.owner { others(&term.targets[domain]) } else { 0 };
-            let as_target = if part.target { others(&term.owners[domain]) } else { 0 };
+            let as_owner = if part.owner { term.targets.others(domain, id) } else { 0 };
+            let as_target = if part.target { term.owners.others(domain, id) } else { 0 };
             as_owner + as_target
         };
         i64::try_from(self.parts[id.index()].iter().map(of).sum::<usize>()).unwrap_or(i64::MAX)
@@ -108,23 +134,23 @@ impl AntiAffinity {
 
     fn insert(&mut self, id: PodId, node: NodeId) {
         self.value += self.conflicts(id, node);
-        self.set(id, node, BTreeSet::insert);
+        self.set(id, node, Domains::insert);
     }
 
     fn remove(&mut self, id: PodId, node: NodeId) {
-        self.set(id, node, |set, id| set.remove(&id));
+        self.set(id, node, Domains::remove);
         self.value -= self.conflicts(id, node);
     }
 
-    fn set(&mut self, id: PodId, node: NodeId, change: fn(&mut BTreeSet<PodId>, PodId) -> bool) {
+    fn set(&mut self, id: PodId, node: NodeId, change: fn(&mut Domains, usize, PodId)) {
         for part in self.parts[id.index()].iter() {
             let term = &mut self.terms[part.term];
             let domain = term.domain_of[node.index()];
             if part.owner {
-                change(&mut term.owners[domain], id);
+                change(&mut term.owners, domain, id);
             }
             if part.target {
-                change(&mut term.targets[domain], id);
+                change(&mut term.targets, domain, id);
             }
         }
     }
@@ -133,7 +159,7 @@ impl AntiAffinity {
         self.parts[id.index()].iter().any(|part| {
             let term = &self.terms[part.term];
             let domain = term.domain_of[node.index()];
-            term.owners[domain].contains(&id) || term.targets[domain].contains(&id)
+            term.owners.contains(domain, id) || term.targets.contains(domain, id)
         })
     }
 
@@ -170,8 +196,8 @@ impl AntiAffinity {
         self.parts[id.index()].iter().find_map(|part| {
             let term = &self.terms[part.term];
             let domain = term.domain_of[node.index()];
-            let targets = term.targets[domain].iter().filter(|_| part.owner);
-            let owners = term.owners[domain].iter().filter(|_| part.target);
+            let targets = term.targets.pods(domain).filter(|_| part.owner);
+            let owners = term.owners.pods(domain).filter(|_| part.target);
             let peer = targets.chain(owners).find(|other| **other != id)?;
             let peer = scene.pod(*peer).pod.meta.key().into();
             Some(Reason::AntiAffinity { peer, topology_key: term.topology_key.clone() })

@@ -21,6 +21,9 @@ use crate::model::resources::PODS;
 
 /// What a whole node is in the amount.
 const NODE: i128 = 1_000_000;
+/// The most that one node counts for. Whoever promises that much of a node's capacity says nothing more by a greater number,
+/// and sums over all nodes stay numbers.
+const MOST: i128 = NODE * 1_000_000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Load<'a> {
@@ -147,7 +150,7 @@ fn excess(node: &NodeUsage, high: &Thresholds) -> i64 {
         Some(i128::from((used - cap).max(0)) * NODE / i128::from(*capacity))
     };
     let total: i128 = high.keys().filter_map(over).sum();
-    i64::try_from(total).unwrap_or(i64::MAX)
+    i64::try_from(total.min(MOST)).unwrap_or(i64::MAX)
 }
 
 fn is_over(node: &NodeUsage, high: &Thresholds) -> bool {

@@ -28,29 +28,55 @@ struct Balance {
     /// By node; None: the node is in no domain.
     domain_of: Rc<Vec<Option<usize>>>,
     values: Rc<Vec<Str>>,
-    domains: Vec<BTreeSet<PodId>>,
+    /// Those with pods: constraints times nodes may be many.
+    domains: BTreeMap<usize, BTreeSet<PodId>>,
 }
 
 impl Balance {
-    /// How many pods are over what the smallest domain and the skew allow.
-    fn excess(&self, changed: impl Fn(usize) -> usize) -> i64 {
-        let sizes = || (0..self.domains.len()).map(&changed);
-        let allowed = sizes().min().unwrap_or(0).saturating_add(self.max_skew);
-        i64::try_from(sizes().map(|size| size.saturating_sub(allowed)).sum::<usize>()).unwrap_or(i64::MAX)
+    /// The size of the smallest domain.
+    fn least(&self, sizes: impl Iterator<Item = usize>) -> usize {
+        let (mut count, mut least) = (0, usize::MAX);
+        for size in sizes {
+            count += 1;
+            least = least.min(size);
+        }
+        if count < self.values.len() { 0 } else { least }
+    }
+
+    /// How many pods are over what the smallest domain and the skew allow; the sizes are those of domains with pods.
+    fn excess(&self, sizes: impl Iterator<Item = usize> + Clone) -> i64 {
+        let allowed = self.least(sizes.clone()).saturating_add(self.max_skew);
+        i64::try_from(sizes.map(|size| size.saturating_sub(allowed)).sum::<usize>()).unwrap_or(i64::MAX)
     }
 
     fn value(&self) -> i64 {
-        self.excess(|domain| self.domains[domain].len())
+        self.excess(self.domains.values().map(BTreeSet::len))
+    }
+
+    fn insert(&mut self, domain: usize, id: PodId) {
+        self.domains.entry(domain).or_default().insert(id);
+    }
+
+    fn remove(&mut self, domain: usize, id: PodId) {
+        if let Some(pods) = self.domains.get_mut(&domain) {
+            pods.remove(&id);
+            if pods.is_empty() {
+                self.domains.remove(&domain);
+            }
+        }
     }
 
     /// The excess after a move.
     fn after(&self, moved: &Move) -> i64 {
-        let from = self.domain_of[moved.from.index()].filter(|d| self.domains[*d].contains(&moved.id));
+        let holds = |domain: &usize| self.domains.get(domain).is_some_and(|pods| pods.contains(&moved.id));
+        let from = self.domain_of[moved.from.index()].filter(holds);
         let to = self.domain_of[moved.to.index()].filter(|_| counts(&moved.new));
-        self.excess(|domain| {
-            let size = self.domains[domain].len();
-            size - usize::from(from == Some(domain)) + usize::from(to == Some(domain))
-        })
+        let first = to.filter(|domain| !self.domains.contains_key(domain)).map(|_| 1);
+        let sizes = self
+            .domains
+            .iter()
+            .map(|(domain, pods)| pods.len() - usize::from(from == Some(*domain)) + usize::from(to == Some(*domain)));
+        self.excess(sizes.chain(first).filter(|size| *size > 0))
     }
 }
 
@@ -96,7 +122,7 @@ impl Spread {
             spoken_of[id.index()] = of_pod.clone();
             for index in of_pod.iter().filter(|_| counts(pod)) {
                 if let Some(domain) = balances[*index].domain_of[scene.pod(*id).node.index()] {
-                    balances[*index].domains[domain].insert(*id);
+                    balances[*index].insert(domain, *id);
                 }
             }
         }
@@ -126,10 +152,10 @@ impl Spread {
         for index in self.spoken_of[moved.id.index()].iter() {
             let balance = &mut self.balances[*index];
             if let Some(domain) = balance.domain_of[moved.from.index()] {
-                balance.domains[domain].remove(&moved.id);
+                balance.remove(domain, moved.id);
             }
             if let Some(domain) = balance.domain_of[moved.to.index()].filter(|_| counts(&moved.new)) {
-                balance.domains[domain].insert(moved.id);
+                balance.insert(domain, moved.id);
             }
         }
     }
@@ -137,21 +163,21 @@ impl Spread {
     /// The pods of domains with an excess, the largest domain first, and why they should go.
     fn leavers(&self, index: usize) -> Vec<(usize, Reason, Vec<PodId>)> {
         let balance = &self.balances[index];
-        let least = balance.domains.iter().map(BTreeSet::len).min().unwrap_or(0);
-        let over = |domain: &usize| balance.domains[*domain].len() > least.saturating_add(balance.max_skew);
-        let mut domains: Vec<usize> = (0..balance.domains.len()).filter(over).collect();
+        let least = balance.least(balance.domains.values().map(BTreeSet::len));
+        let over = |domain: &usize| balance.domains[domain].len() > least.saturating_add(balance.max_skew);
+        let mut domains: Vec<usize> = balance.domains.keys().copied().filter(over).collect();
         domains.sort_by(|a, b| {
-            let size = |d: usize| balance.domains[d].len();
+            let size = |d: usize| balance.domains[&d].len();
             size(*b).cmp(&size(*a)).then_with(|| balance.values[*a].cmp(&balance.values[*b]))
         });
         let leaver = |domain: usize| {
             let reason = Reason::Spread {
                 topology_key: balance.topology_key.clone(),
                 domain: balance.values[domain].clone(),
-                skew: balance.domains[domain].len() - least,
+                skew: balance.domains[&domain].len() - least,
                 max_skew: i32::try_from(balance.max_skew).unwrap_or(i32::MAX),
             };
-            (domain, reason, balance.domains[domain].iter().copied().collect())
+            (domain, reason, balance.domains[&domain].iter().copied().collect())
         };
         domains.into_iter().map(leaver).collect()
     }
@@ -171,7 +197,7 @@ fn balance(constraint: &Constraint, scene: &Scene, nodes: &[NodeId]) -> Balance 
     Balance {
         max_skew: usize::try_from(constraint.max_skew).unwrap_or(0),
         topology_key: constraint.topology_key.clone(),
-        domains: vec![BTreeSet::new(); names.len()],
+        domains: BTreeMap::new(),
         domain_of: Rc::new(domain_of),
         values: Rc::new(names),
     }

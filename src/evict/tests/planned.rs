@@ -242,3 +242,14 @@ fn a_long_look_ahead_ends_and_overflows_no_stack() {
     assert_eq!(outcome.suggestions.len(), 1);
     assert!(!outcome.look_ahead.unwrap().complete, "1,199 rounds are more than anybody looks ahead");
 }
+
+#[test]
+fn amounts_beyond_reason_overflow_nothing() {
+    let huge = |name: &str, on: &str| single(name, on, "9000000000000000");
+    let nodes = || ["n1", "n2", "n3"].map(|name| node(name).cpu("1m"));
+    let pods = || [huge("a", "n1"), huge("b", "n1"), huge("c", "n2"), huge("d", "n3")];
+    for plugin in [low(20.0, 50.0), high(20.0)] {
+        let outcome = given(plugin, pods()).nodes(nodes()).plan();
+        assert_eq!(moves(&outcome), []);
+    }
+}
