@@ -3,7 +3,6 @@
 //! All pods count, also those that may not go. The share is that of spec section 9: all pods over the nodes that they may
 //! use, rounded up.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -145,18 +144,19 @@ impl Duplicates {
     }
 }
 
-/// Groups in the order of their owners, nodes by name. The pods that ran longest go first; of equals the first stays, as in
-/// the descheduler.
+/// Groups in the order of their owners, nodes by name. The pods that ran longest go first; of the youngest the first stays,
+/// as in the descheduler.
 pub(super) fn propose(draft: &mut Draft<'_, '_>, rule: usize) -> Result<(), EngineError> {
     let groups = tracker(draft, rule).groups.len();
     for index in 0..groups {
         let nodes: Vec<NodeId> = tracker(draft, rule).groups[index].on_node.keys().copied().collect();
         for node in nodes {
             let Some(mut pods) = tracker(draft, rule).over(index, node) else { continue };
-            pods.sort_by_key(|id| {
-                let (created, rank) = draft.age_order(*id);
-                (created, Reverse(rank))
-            });
+            pods.sort_by_key(|id| draft.age_order(*id));
+            let created = |id: &PodId| draft.age_order(*id).0;
+            let youngest = pods.last().and_then(created);
+            let first_of_them = pods.partition_point(|id| created(id) < youngest);
+            pods[first_of_them..].rotate_left(1);
             for id in pods {
                 let Some(on_node) = tracker(draft, rule).over(index, node).map(|pods| pods.len()) else { break };
                 if !tracker(draft, rule).has_room_elsewhere(index, node) {
