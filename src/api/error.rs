@@ -14,8 +14,11 @@
 //! | a comparison with over 1,000,000 objects | RESOURCE_EXHAUSTED | `TOO_MANY_OBJECTS` |
 //! | 64 clients watch for retries already | RESOURCE_EXHAUSTED | `TOO_MANY_WATCHERS` |
 //! | another comparison is under way | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
-//! | too many decisions or plans wait already | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
+//! | a decision's turn would come too late, or too many plans wait | RESOURCE_EXHAUSTED, `RetryInfo` | `OVERLOADED` |
 //! | the deadline passed | DEADLINE_EXCEEDED | `DEADLINE_EXCEEDED` |
+//! | a decision took longer than `--max-decision-time` | DEADLINE_EXCEEDED | `DECISION_TOO_LONG` |
+//! | others took the nodes of a long decision, again and again | ABORTED, `RetryInfo` | `CONTENDED` |
+//! | the pod has ended | FAILED_PRECONDITION | `POD_ENDED` |
 //! | the client gave up | CANCELLED | `CANCELLED` |
 //! | Berth shuts down | UNAVAILABLE, `RetryInfo` | `SHUTTING_DOWN` |
 //! | a bug | INTERNAL | `INTERNAL`, with a request id |
@@ -143,6 +146,8 @@ impl From<ServiceError> for Problem {
                     None => problem,
                 }
             }
+            ServiceError::PodEnded(_) => problem(Code::FailedPrecondition, "POD_ENDED"),
+            ServiceError::Contended { .. } => problem(Code::Aborted, "CONTENDED").retry(OVERLOAD_RETRY),
             ServiceError::Cancelled => problem(Code::Cancelled, "CANCELLED"),
             ServiceError::Internal(what) => Self::bug(&what),
         }
@@ -193,15 +198,23 @@ fn cut(mut text: String, max: usize) -> String {
 }
 
 pub(super) fn shutting_down() -> Status {
-    let problem = Problem::new(Code::Unavailable, "SHUTTING_DOWN", "Berth is shutting down");
-    problem.retry(READY_RETRY).into()
+    stopping().into()
 }
 
-/// For a decision that would have to wait behind too many others.
-pub(super) fn overloaded() -> Status {
-    let problem =
-        Problem::new(Code::ResourceExhausted, "OVERLOADED", "too many decisions are waiting; ask again later");
-    problem.retry(OVERLOAD_RETRY).into()
+pub(super) fn stopping() -> Problem {
+    Problem::new(Code::Unavailable, "SHUTTING_DOWN", "Berth is shutting down").retry(READY_RETRY)
+}
+
+/// For a decision whose turn would come too late.
+pub(super) fn overloaded() -> Problem {
+    let message = "the decision's turn would come too late, too many are waiting; ask again later";
+    Problem::new(Code::ResourceExhausted, "OVERLOADED", message).retry(OVERLOAD_RETRY)
+}
+
+/// For a decision that took longer than any may.
+pub(super) fn too_long(longest: Duration) -> Problem {
+    let message = format!("the decision took longer than {longest:?}, the most that --max-decision-time allows");
+    Problem::new(Code::DeadlineExceeded, "DECISION_TOO_LONG", message)
 }
 
 /// For a plan that would have to wait behind too many others.

@@ -16,7 +16,7 @@ use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Error, Server};
 use tower::layer::util::{Identity, Stack};
 
-use super::blocking::Decisions;
+use super::decisions::Decisions;
 use super::eviction::Evictions;
 use super::feed::Feed;
 use super::health::Health;

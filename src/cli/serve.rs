@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Exit, output};
 use crate::api::server::SERVICES;
@@ -51,6 +52,9 @@ pub(super) struct Args {
     /// Kinds whose snapshot a feed must have finished before decisions are made [default: Node,Pod]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     require: Option<Vec<Kind>>,
+    /// The longest that a decision may take, whatever deadline its caller gives it, such as 500ms or 10s
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = decision_time)]
+    max_decision_time: Duration,
     /// What to log to standard error, such as warn,berth=debug [default: RUST_LOG, else info]
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
@@ -72,6 +76,14 @@ impl From<LogFormat> for Format {
             LogFormat::Json => Self::Json,
         }
     }
+}
+
+/// A time between a millisecond, which any usual decision takes less than, and an hour.
+fn decision_time(text: &str) -> Result<Duration, String> {
+    let read: jiff::SignedDuration = text.parse().map_err(|_| "write it as 10s, 500ms or 1m".to_owned())?;
+    let bounds = Duration::from_millis(1)..=Duration::from_secs(3_600);
+    let time = Duration::try_from(read).ok().filter(|time| bounds.contains(time));
+    time.ok_or_else(|| "must be between 1ms and 1h".to_owned())
 }
 
 /// The port of `--addr` unless another is named.
@@ -97,7 +109,9 @@ fn serve(args: &Args) -> Result<(), (String, Exit)> {
         app::check_addr(addr, args.insecure).map_err(|e| usage(e.to_string()))?;
     }
     let log = log::start(args.log.as_deref(), args.log_format.into()).map_err(|e| usage(e.to_string()))?;
-    let service = Arc::new(Service::default());
+    let mut service = Service::default();
+    service.set_max_decision_time(args.max_decision_time);
+    let service = Arc::new(service);
     if let Some(kinds) = &args.require {
         service.cluster.writer().readiness_mut().require(kinds.iter().copied());
     }
@@ -267,6 +281,15 @@ mod tests {
             assert_eq!(kind(text), Ok(expected), "{text}");
         }
         assert!(kind("Deployment").is_err());
+    }
+
+    #[test]
+    fn a_decision_time_is_read_with_its_unit_and_has_bounds() {
+        assert_eq!(decision_time("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(decision_time("1m 30s"), Ok(Duration::from_secs(90)));
+        for wrong in ["", "10", "0s", "-1s", "2h", "soon"] {
+            assert!(decision_time(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

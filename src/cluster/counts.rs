@@ -99,6 +99,14 @@ impl NodeCounts {
         cells.filter(|(_, count)| *count > 0).filter_map(|(i, count)| Some((Ordinal::new(i)?, count)))
     }
 
+    pub(super) fn set(&mut self, ordinal: Ordinal, count: u32) {
+        let before = self.get(ordinal);
+        if count != before {
+            let number = |count| i32::try_from(count).unwrap_or(i32::MAX);
+            self.add(ordinal, number(count) - number(before));
+        }
+    }
+
     fn add(&mut self, ordinal: Ordinal, delta: i32) {
         if self.chunks.len() <= ordinal.chunk() {
             self.chunks.resize_with(ordinal.chunk() + 1, || Arc::new([0; CHUNK]));
@@ -170,9 +178,12 @@ impl CountIndex {
     /// Begins to keep a key whose present counts are `nodes`.
     pub(super) fn insert(&mut self, key: CountKey, nodes: impl Iterator<Item = (Ordinal, u32)>) {
         let mut counts = NodeCounts::default();
-        for (ordinal, count) in nodes.filter(|(_, count)| *count > 0) {
-            counts.add(ordinal, i32::try_from(count).unwrap_or(i32::MAX));
-        }
+        nodes.for_each(|(ordinal, count)| counts.set(ordinal, count));
+        self.adopt(key, counts);
+    }
+
+    /// Begins to keep a key with its present counts.
+    pub(super) fn adopt(&mut self, key: CountKey, counts: NodeCounts) {
         let key = Arc::new(key);
         if let Some(set) = PodSet::narrowest(&key.sets) {
             self.by_pod.insert(set, &key);

@@ -8,10 +8,11 @@ mod nominate;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rustc_hash::FxHashMap;
 
-use super::counts::CountKey;
+use super::counts::{CountKey, NodeCounts};
 use super::nominations::Recorded;
 use super::pod_info::PodInfo;
 use super::pod_life::PodState;
@@ -27,6 +28,8 @@ use crate::model::{Kind, Object, ObjectRef, Pod, Str, Time};
 /// How many selector counts are kept at once; past it the least recently used half is dropped. At 5,000 nodes a kept count
 /// is about 20 KiB, so this bounds them to some 80 MiB.
 const MAX_KEPT_COUNTS: usize = 4_096;
+/// Nodes that may have changed while counts were made for them to be kept: some 100 us of counting again.
+const MOST_RECOUNTED: usize = 256;
 
 /// An object ready to be written, with what can be worked out before the lock is taken.
 #[derive(Debug, Clone)]
@@ -424,20 +427,43 @@ impl Writer {
 
     // --- kept counts ---
 
-    /// Sees to it that these counts are kept, so that decisions read them instead of walking pods.
-    pub fn watch(&mut self, keys: impl IntoIterator<Item = CountKey>) {
+    /// Notes that these counts are asked for; gives back those that aren't kept. Whoever wants them kept counts them on a
+    /// fork ([`View::count_all`]) and hands them to [`Self::keep`].
+    pub fn touch(&mut self, keys: impl IntoIterator<Item = CountKey>) -> Vec<CountKey> {
         let revision = self.view.revision();
+        let mut missing = Vec::new();
         for key in keys {
-            if let Some(last_used) = self.watched.get_mut(&key) {
-                *last_used = revision;
+            match self.watched.get_mut(&key) {
+                Some(last_used) => *last_used = revision,
+                None => missing.push(key),
+            }
+        }
+        missing
+    }
+
+    /// Begins to keep counts that were made on a fork of this view: nodes that changed since are counted again. Does nothing
+    /// where too much changed; then decisions count for themselves, and the next one tries again.
+    pub fn keep(&mut self, counts: Vec<(CountKey, NodeCounts)>, fork: &View) {
+        let Some(changed) = self.view.recountable_since(fork, MOST_RECOUNTED) else { return };
+        let now = self.view.revision();
+        for (key, counts) in counts {
+            if self.watched.contains_key(&key) {
                 continue;
             }
             if self.watched.len() >= MAX_KEPT_COUNTS {
                 self.sweep_counts();
             }
-            self.view.keep_counts(key.clone());
-            self.watched.insert(key, revision);
+            self.view.adopt_counts(key.clone(), counts, &changed);
+            self.watched.insert(key, now);
         }
+    }
+
+    /// Sees to it that these counts are kept, counting under the writer: for set-ups that nobody waits for.
+    pub fn watch(&mut self, keys: impl IntoIterator<Item = CountKey>) {
+        let missing = self.touch(keys);
+        let fork = self.view.clone();
+        let counts = fork.count_all(missing, &AtomicBool::new(false)).unwrap_or_default();
+        self.keep(counts, &fork);
     }
 
     fn sweep_counts(&mut self) {

@@ -17,6 +17,7 @@ pub mod plugin;
 pub mod plugins;
 pub mod preemption;
 pub mod profile;
+mod recheck;
 pub mod registry;
 pub mod retry;
 pub mod select;
@@ -36,6 +37,7 @@ pub use overrides::Override;
 pub use plugin::{Cycle, IncomingPod};
 pub use preemption::{Preemption, preempt};
 pub use profile::Profile;
+pub use recheck::Recheck;
 pub use retry::{Difference, Waiting};
 pub use status::{Code, Reason, Rejection};
 

@@ -38,6 +38,10 @@ pub enum ServiceError {
     /// The service's own policy can't be used with the cluster as it is; all that stands in the way.
     #[error("the server's policy {file} can't be used now: {}", list(.errors))]
     PolicyFile { file: String, errors: Vec<FieldError> },
+    #[error("pod {0} has ended; there is no room to hold for it")]
+    PodEnded(String),
+    #[error("others took the chosen node {rounds} times while the pod was decided; ask again")]
+    Contended { rounds: usize },
     #[error("cancelled, or the deadline passed")]
     Cancelled,
     #[error("{0}")]

@@ -29,6 +29,7 @@ pub mod source;
 mod volume_tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::RwLock;
 
@@ -58,8 +59,12 @@ pub struct Service {
     config_file: config_file::ConfigFile,
     policy_file: policy_file::PolicyFile,
     holds: holds::Holds,
+    max_decision_time: Duration,
     started: Time,
 }
+
+/// How long a decision may take unless `--max-decision-time` says otherwise: far beyond what any real pod needs.
+pub const DEFAULT_MAX_DECISION_TIME: Duration = Duration::from_secs(10);
 
 impl Default for Service {
     /// An empty cluster, upstream's default profile, the system's clock.
@@ -82,6 +87,7 @@ impl Service {
             config_file: config_file::ConfigFile::default(),
             policy_file: policy_file::PolicyFile::default(),
             holds: holds::Holds::default(),
+            max_decision_time: DEFAULT_MAX_DECISION_TIME,
         }
     }
 
@@ -100,6 +106,15 @@ impl Service {
 
     pub fn set_profiles(&self, profiles: Profiles) {
         *self.profiles.write() = Arc::new(profiles);
+    }
+
+    /// The longest that a decision may take, whatever deadline its caller gives it.
+    pub fn max_decision_time(&self) -> Duration {
+        self.max_decision_time
+    }
+
+    pub fn set_max_decision_time(&mut self, longest: Duration) {
+        self.max_decision_time = longest;
     }
 
     pub fn recent(&self) -> &RecentDecisions {

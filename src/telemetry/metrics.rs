@@ -18,6 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::calls::{CallMetrics, Calls};
+pub use super::lanes::LaneMetrics;
+use super::lanes::Lanes;
 use super::sizes::{self, Sizes};
 use super::timing::Timing;
 use crate::model::Str;
@@ -166,6 +168,7 @@ pub struct Metrics {
     policy_reloads: Family<Reloads, Counter>,
     plans: Family<Plan, Counter>,
     plan_seconds: Family<Plan, Timing>,
+    lanes: Lanes,
     calls: Calls,
 }
 
@@ -208,6 +211,7 @@ impl Default for Metrics {
         let help = "Time of a plan of evictions";
         berth.register_with_unit("eviction_plan_duration", help, Unit::Seconds, plan_seconds.clone());
         berth.register("build_info", "Always 1; the label says which version runs", build);
+        let lanes = Lanes::register(berth);
         let calls = Calls::register(&mut registry);
 
         Self {
@@ -225,6 +229,7 @@ impl Default for Metrics {
             policy_reloads,
             plans,
             plan_seconds,
+            lanes,
             calls,
         }
     }
@@ -292,6 +297,11 @@ impl Metrics {
         let gauge = self.feed_streams.get_or_create(&FeedStream { stream }).clone();
         gauge.inc();
         OpenStream(gauge)
+    }
+
+    /// The metrics of a lane of decisions.
+    pub fn lane(&self, lane: &'static str) -> LaneMetrics {
+        self.lanes.lane(lane)
     }
 
     /// The metrics of a gRPC method. Ask once, and keep it.

@@ -9,6 +9,7 @@
 //! a scrape.
 
 pub mod calls;
+mod lanes;
 pub mod log;
 pub mod metrics;
 pub mod sizes;

@@ -46,28 +46,22 @@ impl Drop for Standstill {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn decisions_beyond_the_queue_are_shed_and_feeds_never_are() {
-    // More than the queue of 1,024 and the slots that two decisions a core have, on however many cores.
-    let cores = std::thread::available_parallelism().unwrap().get();
-    let calls = 1_024 + 2 * cores + 40;
     let berth = Berth::with_nodes(&[node("n1", "4")]).await;
     let standstill = Standstill::of(&berth);
     let mut feed = NodeStream::open(&berth).await;
-    // A connection carries a few hundred calls at once; the others would wait on the client's side.
-    let mut channels = Vec::new();
-    for _ in 0..=calls / 100 {
-        channels.push(client::connect(&berth.addr.to_string()).await.unwrap());
-    }
-    let (answers, mut answered) = tokio::sync::mpsc::channel(calls);
-    for i in 0..calls {
-        let mut scheduler = SchedulerServiceClient::new(channels[i / 100].clone());
-        let answers = answers.clone();
-        tokio::spawn(async move {
-            let request = pb::ScheduleRequest { dry_run: true, ..ask(&pod(&format!("p{i}"), "1m")) };
-            let answer = scheduler.schedule(request).await;
-            answers.send(answer).await.unwrap();
-        });
-    }
-    let shed = within(answered.recv()).await.unwrap().unwrap_err();
+    let (answers, mut answered) = tokio::sync::mpsc::unbounded_channel();
+    let mut calls = 0;
+    // While nothing comes back, a newcomer's wait is as long as that lasts already, and soon too long.
+    let shed = loop {
+        let (mut scheduler, answers) = (berth.scheduler(), answers.clone());
+        let request = pb::ScheduleRequest { dry_run: true, ..ask(&pod(&format!("p{calls}"), "1m")) };
+        tokio::spawn(async move { answers.send(scheduler.schedule(request).await) });
+        calls += 1;
+        if let Ok(answer) = tokio::time::timeout(std::time::Duration::from_millis(10), answered.recv()).await {
+            break answer.unwrap().unwrap_err();
+        }
+        assert!(calls < 10_000);
+    };
     assert_eq!(shed.code(), Code::ResourceExhausted, "{shed}");
     assert_eq!(shed.get_details_error_info().unwrap().reason, "OVERLOADED");
     assert!(shed.get_details_retry_info().unwrap().retry_delay.is_some());
@@ -81,7 +75,7 @@ async fn decisions_beyond_the_queue_are_shed_and_feeds_never_are() {
             Err(status) => assert_eq!(status.code(), Code::ResourceExhausted, "{status}"),
         }
     }
-    assert!(placed >= 1_024, "those in the queue were answered: {placed}");
+    assert!(placed >= 1, "those in the queue were answered");
 }
 
 /// Stands for a bug anywhere in a decision.

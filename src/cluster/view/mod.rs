@@ -24,6 +24,7 @@ mod volume_index;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use imbl::HashMap;
 
@@ -383,6 +384,48 @@ impl View {
         let counts: Vec<(Ordinal, u32)> =
             rows.map(|row| (row.ordinal(), key.count(row.pods(), &self.objects))).collect();
         self.counts.insert(key, counts.into_iter());
+    }
+
+    /// The counts of keys, made here whether they are kept or not; None once `cancel` is set. For a fork: the writer isn't
+    /// held for it.
+    pub fn count_all(&self, keys: Vec<CountKey>, cancel: &AtomicBool) -> Option<Vec<(CountKey, NodeCounts)>> {
+        let mut counted = Vec::with_capacity(keys.len());
+        for key in keys {
+            let mut counts = NodeCounts::default();
+            for row in self.nodes_that_may_count(&key) {
+                if cancel.load(Ordering::Relaxed) {
+                    return None;
+                }
+                counts.set(row.ordinal(), key.count(row.pods(), &self.objects));
+            }
+            counted.push((key, counts));
+        }
+        Some(counted)
+    }
+
+    /// The nodes on which counts that were made on an earlier fork may differ by now; None: they are more than `most`, or
+    /// namespaces changed, which can change counts anywhere.
+    pub fn recountable_since(&self, fork: &View, most: usize) -> Option<Vec<Ordinal>> {
+        if self.objects.changes_from(&fork.objects).any(|(kind, _)| kind == Kind::Namespace) {
+            return None;
+        }
+        let Changes::Nodes(nodes) = self.changes_since(fork.revision) else { return None };
+        let mut changed: Vec<Ordinal> = nodes.take(most + 1).collect();
+        if changed.len() > most {
+            return None;
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        Some(changed)
+    }
+
+    /// Begins to keep counts that were made on an earlier fork, but for these nodes, which are counted again.
+    pub fn adopt_counts(&mut self, key: CountKey, mut counts: NodeCounts, changed: &[Ordinal]) {
+        for ordinal in changed {
+            let count = self.node(*ordinal).map_or(0, |row| key.count(row.pods(), &self.objects));
+            counts.set(*ordinal, count);
+        }
+        self.counts.adopt(key, counts);
     }
 
     pub fn drop_counts(&mut self, key: &CountKey) {

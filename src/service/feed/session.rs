@@ -26,8 +26,12 @@ use crate::model::{Kind, Object, ObjectRef, Str, Time};
 use crate::service::{FieldError, Service, ServiceError};
 use crate::telemetry::metrics::{FeedResult, OpenStream, SnapshotEvent};
 
-/// Items of a snapshot's batch that are written at a time. A changed pod takes up to 10 us, so that a slice stays below 500 us.
+/// What is written of a snapshot's batch at a time, in small pods. A changed one takes up to 10 us, so that a slice stays
+/// below 500 us.
 const SNAPSHOT_SLICE: usize = 32;
+/// What is written at a time of a batch that is more than [`MAX_EVENTS`] small pods: some 1.3 ms, or one pod if it alone is
+/// more.
+const HEAVY_SLICE: usize = 128;
 
 /// One open stream.
 #[derive(Debug)]
@@ -236,13 +240,15 @@ impl FeedSession {
         }
     }
 
-    /// The critical sections. All accepted items of a batch become visible in one revision; within a snapshot, which isn't
-    /// seen as a whole anyway, each slice has its own, so that decisions go on in between.
+    /// The critical sections. All accepted items of a batch become visible in one revision. Within a snapshot, which isn't
+    /// seen as a whole anyway, each slice has its own, so that decisions go on in between; so has each of a batch of pods with
+    /// hundreds of terms, volumes or ports, which would hold everybody up.
     fn write(&mut self, items: Vec<(usize, Ready)>, ack: &mut Ack) -> Result<(), ServiceError> {
         let now = self.service.now();
         let kinds: BTreeSet<Kind> = items.iter().map(|(_, item)| item.kind()).collect();
         let slice = match &self.state {
             State::Named { snapshot: Some(_), .. } => SNAPSHOT_SLICE,
+            _ if items.iter().map(|(_, item)| item.weight()).sum::<usize>() > MAX_EVENTS => HEAVY_SLICE,
             _ => MAX_EVENTS,
         };
         let mut items = items.into_iter().peekable();
@@ -261,7 +267,11 @@ impl FeedSession {
             if items.peek().is_some() {
                 writer.begin();
             }
-            for (index, item) in items.by_ref().take(slice) {
+            let mut weight = 0;
+            while weight < slice
+                && let Some((index, item)) = items.next()
+            {
+                weight += item.weight();
                 write_item(&mut writer, index, item, &origin, now, ack);
             }
             ack.revision = writer.view().revision();
@@ -394,6 +404,27 @@ mod tests {
         // All of it was sent in the snapshot, also what was known before, so nothing of it goes.
         let end = send(&mut session, 3, Some(Control::SnapshotEnd), Vec::new());
         assert_eq!((end.removed, service.cluster.fork().node_count()), (0, 3 * SNAPSHOT_SLICE + 1));
+    }
+
+    #[test]
+    fn a_batch_of_pods_with_hundreds_of_terms_is_written_in_slices() {
+        let service = Arc::new(Service::default());
+        let mut session = FeedSession::new(service, StreamKind::Pods);
+        let term = json!({ "topologyKey": "zone", "labelSelector": { "matchLabels": { "app": "web" } } });
+        let pod = |i, terms: usize| {
+            let affinity =
+                json!({ "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": vec![&term; terms] } });
+            Event::Upsert(Source::from(json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": { "name": format!("p{i}") },
+                "spec": { "affinity": affinity, "containers": [{ "name": "c", "image": "i" }] },
+            })))
+        };
+        let light = send(&mut session, 0, None, (0..64).map(|i| pod(i, 4)).collect());
+        assert_eq!((light.applied, light.revision), (64, 1));
+        let heavy = send(&mut session, 0, None, (0..7).map(|i| pod(i, 4 * HEAVY_SLICE)).collect());
+        assert_eq!((heavy.applied, heavy.revision), (7, 2));
+        let heavier = send(&mut session, 0, None, (0..12).map(|i| pod(i, 4 * HEAVY_SLICE + i)).collect());
+        assert_eq!((heavier.applied, heavier.revision), (12, 2 + 12));
     }
 
     #[test]
