@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use berth::api::{client, pb};
+use berth::api::pb;
 use berth::model::Time;
 use berth::service::{Clock, ManualClock};
-use pb::scheduler_service_client::SchedulerServiceClient;
 use tonic::Code;
 use tonic_types::StatusExt;
 
