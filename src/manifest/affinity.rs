@@ -1,5 +1,7 @@
 //! `spec.affinity` and `spec.topologySpreadConstraints`, with `matchLabelKeys` merged into the selectors.
 
+use rustc_hash::FxHashSet;
+
 use super::defaulting::{KeyMerge, merge_keys};
 use super::error::{duplicate, invalid, invalid_number};
 use super::names::qualified_name_problem;
@@ -111,15 +113,14 @@ pub(crate) const WHEN: [(&str, WhenUnsatisfiable); 2] =
 
 /// `spec.topologySpreadConstraints`.
 pub(super) fn topology_spread(spec: &Reader<'_>, pod_labels: &Labels) -> Vec<TopologySpreadConstraint> {
-    let mut seen: Vec<(Str, WhenUnsatisfiable)> = Vec::new();
+    let mut seen: FxHashSet<(Str, WhenUnsatisfiable)> = FxHashSet::default();
     let list = spec.list("topologySpreadConstraints", |r| {
         let constraint = spread_constraint(r, pod_labels)?;
         let pair = (constraint.topology_key.clone(), constraint.when_unsatisfiable);
-        if seen.contains(&pair) {
+        if !seen.insert(pair.clone()) {
             let (_, when) = WHEN.iter().map(|(name, w)| (w, name)).find(|(w, _)| **w == pair.1)?;
             r.error(duplicate(&format!("{{{}, {when}}}", pair.0)));
         }
-        seen.push(pair);
         Some(constraint)
     });
     list.unwrap_or_default()

@@ -1,5 +1,7 @@
 //! Containers and init containers.
 
+use rustc_hash::FxHashSet;
+
 use super::error::{REQUIRED, duplicate, invalid, invalid_number};
 use super::names::dns_label_problem;
 use super::near_miss;
@@ -22,15 +24,13 @@ pub(super) fn containers(
     host_network: bool,
     others: &[Container],
 ) -> Vec<Container> {
-    // A pod has a few containers, so looking through the earlier ones costs less than a set.
-    let mut seen: Vec<Str> = others.iter().map(|c| c.name.clone()).collect();
+    let mut seen: FxHashSet<Str> = others.iter().map(|c| c.name.clone()).collect();
     let list = spec.list(field, |r| {
         let container = container(r, sort, host_network);
         if !container.name.is_empty() {
-            if seen.contains(&container.name) {
+            if !seen.insert(container.name.clone()) {
                 r.error_in("name", duplicate(&container.name));
             }
-            seen.push(container.name.clone());
         }
         Some(container)
     });

@@ -1,5 +1,7 @@
 //! `spec.volumes` of a pod.
 
+use rustc_hash::FxHashSet;
+
 use super::error::{duplicate, invalid};
 use super::names::dns_label_problem;
 use super::reader::{Reader, str_of};
@@ -7,17 +9,16 @@ use crate::model::Str;
 use crate::model::volume::{Volume, VolumeSource};
 
 pub(super) fn volumes(spec: &Reader<'_>) -> Vec<Volume> {
-    let mut seen: Vec<Str> = Vec::new();
+    let mut seen: FxHashSet<Str> = FxHashSet::default();
     let list = spec.list("volumes", |r| {
         let name = r.required_str("name");
         if !name.is_empty() {
             if let Some(problem) = dns_label_problem(&name) {
                 r.error_in("name", invalid(&name, problem));
             }
-            if seen.contains(&name) {
+            if !seen.insert(name.clone()) {
                 r.error_in("name", duplicate(&name));
             }
-            seen.push(name.clone());
         }
         Some(Volume { name, source: source(r) })
     });

@@ -83,6 +83,14 @@ struct Class {
     spec: PodSpec,
 }
 
+/// A pod that may take a hold.
+#[derive(Debug)]
+pub(super) struct Taker {
+    /// Uid of its controller.
+    owner: Str,
+    class: Class,
+}
+
 impl Class {
     fn of(pod: &Pod) -> Self {
         let mut spec = pod.spec.clone();
@@ -203,13 +211,15 @@ impl Service {
         Some(Held::from(&reservation))
     }
 
-    /// The hold that a pod would take.
-    pub(super) fn hold_for(&self, writer: &Writer, pod: &Pod) -> Option<Reservation> {
+    /// What a pod needs to take a hold, if its controller has any: worked out without the writer, since it copies the pod.
+    pub(super) fn taker(&self, pod: &Pod) -> Option<Taker> {
         let owner = &pod.meta.controller()?.uid;
-        if self.holds.is_without(owner) {
-            return None;
-        }
-        self.holds.oldest(writer, owner, &Class::of(pod)).cloned()
+        (!self.holds.is_without(owner)).then(|| Taker { owner: owner.clone(), class: Class::of(pod) })
+    }
+
+    /// The hold that a pod would take.
+    pub(super) fn hold_for(&self, writer: &Writer, taker: &Taker) -> Option<Reservation> {
+        self.holds.oldest(writer, &taker.owner, &taker.class).cloned()
     }
 }
 

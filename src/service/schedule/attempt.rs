@@ -12,6 +12,7 @@ use crate::engine::{Override, Profile};
 use crate::manifest::{self, Warning};
 use crate::model::{Pod, Str};
 use crate::service::explain::DetailLevel;
+use crate::service::holds::Taker;
 use crate::service::profiles::Profiles;
 use crate::service::{FieldError, Service, ServiceError};
 
@@ -34,6 +35,8 @@ pub struct Attempt {
     pub(super) nomination_ttl_micros: i64,
     pub(super) incarnation: String,
     pub(super) min_revision: Option<u64>,
+    /// If its controller has holds.
+    pub(super) taker: Option<Taker>,
     pub(super) begun: Instant,
 }
 
@@ -66,6 +69,7 @@ impl Attempt {
         candidates.sort();
         candidates.dedup();
         Ok(Self {
+            taker: service.taker(&pod),
             pod: Arc::new(pod),
             profile,
             profiles,

@@ -24,7 +24,10 @@ pub(super) struct Ground {
 impl Ground {
     pub(super) fn of(service: &Service, writer: &Writer, attempt: &Attempt) -> Self {
         let before = writer.reservations().of_pod(&attempt.pod.meta.uid).cloned();
-        let hold = if before.is_some() { None } else { service.hold_for(writer, &attempt.pod) };
+        let hold = match (&before, &attempt.taker) {
+            (None, Some(taker)) => service.hold_for(writer, taker),
+            _ => None,
+        };
         Self { before, hold }
     }
 
