@@ -11,6 +11,7 @@ mod feed;
 mod fencing;
 mod holds;
 mod inspect;
+mod long;
 mod observe;
 mod overrides;
 mod preemption;

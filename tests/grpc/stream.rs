@@ -9,28 +9,28 @@ use tonic::{Code, Status, Streaming};
 
 use crate::support::*;
 
-struct Stream {
-    requests: mpsc::Sender<pb::ScheduleStreamRequest>,
-    answers: Streaming<pb::ScheduleStreamResponse>,
+pub(crate) struct Stream {
+    pub requests: mpsc::Sender<pb::ScheduleStreamRequest>,
+    pub answers: Streaming<pb::ScheduleStreamResponse>,
 }
 
 impl Stream {
-    async fn open(berth: &Berth) -> Self {
+    pub(crate) async fn open(berth: &Berth) -> Self {
         let (requests, outbound) = mpsc::channel(64);
         let answers = within(berth.scheduler().schedule_stream(ReceiverStream::new(outbound))).await.unwrap();
         Self { requests, answers: answers.into_inner() }
     }
 
-    async fn send(&self, id: &str, request: Option<pb::ScheduleRequest>) {
+    pub(crate) async fn send(&self, id: &str, request: Option<pb::ScheduleRequest>) {
         within(self.requests.send(pb::ScheduleStreamRequest { request, id: id.into() })).await.unwrap();
     }
 
-    async fn answer(&mut self) -> Result<Option<(String, Answer)>, Status> {
+    pub(crate) async fn answer(&mut self) -> Result<Option<(String, Answer)>, Status> {
         let message = within(self.answers.message()).await?;
         Ok(message.map(|message| (message.id, message.result.unwrap())))
     }
 
-    async fn response(&mut self) -> (String, pb::ScheduleResponse) {
+    pub(crate) async fn response(&mut self) -> (String, pb::ScheduleResponse) {
         match self.answer().await.unwrap().unwrap() {
             (id, Answer::Response(response)) => (id, response),
             other => panic!("{other:?}"),

@@ -40,7 +40,12 @@ impl Berth {
 
     /// One whose time is told by another clock than the one that tests set.
     pub async fn with_clocks(told: Arc<dyn Clock>, clock: Arc<ManualClock>) -> Self {
-        let service = Arc::new(Service::new(Profiles::default(), told));
+        Self::serving(Service::new(Profiles::default(), told), clock).await
+    }
+
+    /// One with limits of its own.
+    pub async fn serving(service: Service, clock: Arc<ManualClock>) -> Self {
+        let service = Arc::new(service);
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async {
             let _ = stopped.await;
