@@ -9,6 +9,7 @@
 //!
 //! Promises: no map guard leaves this module, nothing here is async, and nothing here knows of gRPC.
 
+pub(crate) mod cancel;
 pub mod counts;
 pub mod fresh_id;
 pub mod node_tally;
@@ -33,6 +34,7 @@ use parking_lot::{Mutex, MutexGuard};
 use self::store::{FILE_SOURCE, Origin};
 use crate::model::{Kind, Str};
 
+pub use cancel::Cancel;
 pub use pod_info::PodInfo;
 pub use pod_life::PodState;
 pub use pod_volumes::VolumeBinding;

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::plugin::{Cycle, NodeFilter, PreFilter};
 use super::profile::is_same;
@@ -48,7 +47,9 @@ pub(super) fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError
     let mut of_pre_filters = Vec::with_capacity(points.pre_filters.len());
     for plugin in &points.pre_filters {
         let Some(filter) = plugin.filter() else { continue };
-        let filter = match filter.prepare(cycle) {
+        let said = filter.prepare(cycle);
+        check_cancelled(cycle.cancel, 0)?;
+        let filter = match said {
             PreFilter::Skip => None,
             PreFilter::Error(error) => return Err(EngineError::PreFilter { plugin: plugin.name(), error }),
             PreFilter::Filter(filter) => Some(filter),
@@ -87,7 +88,9 @@ pub(super) fn prepare<'a>(cycle: &Cycle<'a>) -> Result<Prepared<'a>, EngineError
             continue;
         }
         let Some(filter) = plugin.filter() else { continue };
-        match filter.prepare(cycle) {
+        let said = filter.prepare(cycle);
+        check_cancelled(cycle.cancel, 0)?;
+        match said {
             PreFilter::Skip => {}
             PreFilter::Error(error) => return Err(EngineError::PreFilter { plugin: plugin.name(), error }),
             PreFilter::Filter(filter) | PreFilter::Narrow(_, filter) => prepared.filters.push(filter),
@@ -145,9 +148,10 @@ impl<'c, 'a> Judge<'c, 'a> {
         let Some(row) = self.node(ordinal) else { return Ok(()) };
         let nominated = nominated_before(self.cycle, &row);
         if !nominated.is_empty() {
-            nominated.iter().for_each(|pod| self.add(filters, pod));
+            let cancel = self.cycle.cancel;
+            cancel.guard(&nominated).for_each(|pod| self.add(filters, pod));
             let with_them = self.check_as_it_is(filters, ordinal);
-            nominated.iter().rev().for_each(|pod| self.remove(filters, pod));
+            cancel.guard(nominated.iter().rev()).for_each(|pod| self.remove(filters, pod));
             with_them?;
         }
         self.check_as_it_is(filters, ordinal)
@@ -194,7 +198,6 @@ pub(super) fn run<'a>(
     cycle: &Cycle<'a>,
     candidates: Option<&[Ordinal]>,
     explain: bool,
-    cancel: &AtomicBool,
 ) -> Result<Filtered<'a>, EngineError> {
     let nodes = candidates.map_or(cycle.view.node_count(), <[Ordinal]>::len);
     let Prepared { mut filters, rejection, only } = prepare(cycle)?;
@@ -217,6 +220,7 @@ pub(super) fn run<'a>(
         && candidates.is_none_or(|list| list.contains(&node.ordinal()))
         && judge.check(&mut filters, node.ordinal()).is_ok()
     {
+        check_cancelled(cycle.cancel, 1)?;
         filtered.nominated = Some(node);
         if !explain {
             filtered.evaluated = 1;
@@ -226,7 +230,7 @@ pub(super) fn run<'a>(
         }
     }
     if !explain {
-        filtered.evaluated = visit(cycle, only.as_ref(), candidates, cancel, |node| {
+        filtered.evaluated = visit(cycle, only.as_ref(), candidates, |node| {
             let passes = match no_nominations || nominated_before(cycle, &node).is_empty() {
                 true => filters.iter().all(|filter| filter.passes(&node)),
                 false => judge.check(&mut filters, node.ordinal()).is_ok(),
@@ -238,7 +242,7 @@ pub(super) fn run<'a>(
     }
     if filtered.feasible.is_empty() {
         filtered.evaluated =
-            visit(cycle, only.as_ref(), candidates, cancel, |node| match judge.check(&mut filters, node.ordinal()) {
+            visit(cycle, only.as_ref(), candidates, |node| match judge.check(&mut filters, node.ordinal()) {
                 Ok(()) => filtered.feasible.push(node),
                 Err(rejection) => filtered.rejected.push((node.ordinal(), rejection)),
             })?;
@@ -256,22 +260,22 @@ fn visit<'a>(
     cycle: &Cycle<'a>,
     only: Option<&(BTreeSet<Str>, Vec<&'static str>)>,
     candidates: Option<&[Ordinal]>,
-    cancel: &AtomicBool,
     mut judge: impl FnMut(NodeRow<'a>),
 ) -> Result<usize, EngineError> {
     let mut seen = 0;
     let mut each = |node: NodeRow<'a>| {
-        check_cancelled(cancel, seen)?;
         seen += 1;
         judge(node);
-        Ok(())
+        check_cancelled(cycle.cancel, seen)
     };
     match (only, candidates) {
         (None, None) => cycle.view.nodes().try_for_each(&mut each)?,
         (None, Some(list)) => list.iter().filter_map(|o| cycle.view.node(*o)).try_for_each(&mut each)?,
         (Some((names, _)), _) => {
-            let rows = names.iter().filter_map(|name| cycle.view.node_named(name));
-            rows.filter(|row| candidates.is_none_or(|c| c.contains(&row.ordinal()))).try_for_each(&mut each)?;
+            let wanted = candidates.map(|list| list.iter().copied().collect::<BTreeSet<Ordinal>>());
+            let rows = cycle.cancel.guard(names).filter_map(|name| cycle.view.node_named(name));
+            rows.filter(|row| wanted.as_ref().is_none_or(|w| w.contains(&row.ordinal()))).try_for_each(&mut each)?;
+            check_cancelled(cycle.cancel, seen)?;
         }
     }
     Ok(seen)

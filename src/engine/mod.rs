@@ -4,8 +4,8 @@
 //! each under its upstream name; a [`Profile`] says which run, in which order and with which weights.
 //!
 //! Promises: no clock, no randomness but the profile's seed, no map order: equal views, pods and profiles give equal
-//! decisions, whatever the history of events behind the view. Nothing here blocks, and the cancel flag is polled every
-//! 1,024 nodes. This is the plain path: it is the definition that faster ones are held against.
+//! decisions, whatever the history of events behind the view. Nothing here blocks, and every loop whose length
+//! input controls looks at the [`Cancel`] flag: a decision ends within milliseconds of its being set. This is the plain path: it is the definition that faster ones are held against.
 
 pub mod decision;
 pub mod events;
@@ -28,7 +28,7 @@ pub mod volume_reason;
 mod filter;
 mod score;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 pub use decision::{Decision, Detail, Outcome, Scores};
 pub use events::{ClusterEvent, EventSet};
@@ -41,6 +41,7 @@ pub use recheck::Recheck;
 pub use retry::{Difference, Waiting};
 pub use status::{Code, Reason, Rejection};
 
+pub use crate::cluster::Cancel;
 use crate::cluster::{Ordinal, View};
 
 /// Why there is no decision at all (a pod that fits nowhere is a decision).
@@ -56,9 +57,6 @@ pub enum EngineError {
     NoVictim { node: String },
 }
 
-/// How many nodes are evaluated between two looks at the cancel flag.
-const CANCEL_EVERY: usize = 1_024;
-
 /// What a caller may ask for besides the decision.
 #[derive(Debug, Clone, Default)]
 pub struct Options<'a> {
@@ -68,6 +66,9 @@ pub struct Options<'a> {
 }
 
 /// Decides where a pod goes in this view.
+///
+/// # Errors
+/// [`EngineError::Cancelled`] soon after `cancel` is set; the others say what is wrong with the cluster or a plugin.
 pub fn decide(
     view: &View,
     pod: &IncomingPod<'_>,
@@ -85,18 +86,18 @@ pub fn decide(
     if view.node_count() == 0 {
         return Ok(Decision::without_nodes(Outcome::NoNodes));
     }
-    let cycle = Cycle { view, pod, profile };
-    let filtered = filter::run(&cycle, options.candidates, options.detail == Detail::Full, cancel)?;
-    score::select(&cycle, filtered, options.detail, cancel)
+    let cycle = Cycle::new(view, pod, profile, Cancel::new(cancel));
+    let filtered = filter::run(&cycle, options.candidates, options.detail == Detail::Full)?;
+    score::select(&cycle, filtered, options.detail)
 }
 
-fn check_cancelled(cancel: &AtomicBool, done: usize) -> Result<(), EngineError> {
-    if done.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
-        return Err(EngineError::Cancelled(done));
-    }
-    Ok(())
+/// Before anything is made of what plugins said: after the flag was set that means nothing.
+fn check_cancelled(cancel: Cancel<'_>, done: usize) -> Result<(), EngineError> {
+    if cancel.is_set() { Err(EngineError::Cancelled(done)) } else { Ok(()) }
 }
 
+#[cfg(test)]
+mod cancel_tests;
 #[cfg(test)]
 mod property_tests;
 #[cfg(test)]

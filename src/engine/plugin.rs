@@ -10,7 +10,7 @@ use super::events::EventSet;
 use super::profile::Profile;
 use super::status::Rejection;
 use crate::cluster::counts::CountKey;
-use crate::cluster::{NodeRow, PodInfo, View, VolumeBinding};
+use crate::cluster::{Cancel, NodeRow, PodInfo, View, VolumeBinding};
 use crate::model::requests::{self, Amounts};
 use crate::model::{Pod, Str};
 
@@ -38,11 +38,18 @@ impl<'a> IncomingPod<'a> {
 }
 
 /// One decision's inputs.
-#[derive(Clone, Copy)]
 pub struct Cycle<'a> {
     pub view: &'a View,
     pub pod: &'a IncomingPod<'a>,
     pub profile: &'a Profile,
+    /// Looked at in every loop over what the pod or the cluster brings along. A plugin that stops early may answer anything.
+    pub cancel: Cancel<'a>,
+}
+
+impl<'a> Cycle<'a> {
+    pub fn new(view: &'a View, pod: &'a IncomingPod<'a>, profile: &'a Profile, cancel: Cancel<'a>) -> Self {
+        Self { view, pod, profile, cancel }
+    }
 }
 
 /// A plugin by its upstream name. It takes part in the phases whose methods it gives.

@@ -140,7 +140,7 @@ proptest! {
 /// The filters that refuse a node, each asked on its own.
 fn refusals(view: &View, pod: &Pod, profile: &Profile, node: &NodeRow<'_>) -> Vec<&'static str> {
     let incoming = IncomingPod::new(pod);
-    let cycle = Cycle { view, pod: &incoming, profile };
+    let cycle = Cycle::new(view, &incoming, profile, Cancel::never());
     let filters = profile.filters().filter_map(|p| Some((p.name(), p.filter()?)));
     let refusing = filters.filter(|(_, filter)| match filter.prepare(&cycle) {
         PreFilter::Skip => false,

@@ -1,7 +1,5 @@
 //! The score phases and the choice.
 
-use std::sync::atomic::AtomicBool;
-
 use super::decision::{Decision, Detail, Outcome, Scores};
 use super::filter::Filtered;
 use super::plugin::{Cycle, MAX_SCORE, PreScore};
@@ -10,18 +8,13 @@ use super::{EngineError, check_cancelled};
 use crate::cluster::NodeRow;
 
 /// Scores the feasible nodes and picks the best.
-pub(super) fn select<'a>(
-    cycle: &Cycle<'a>,
-    filtered: Filtered<'a>,
-    detail: Detail,
-    cancel: &AtomicBool,
-) -> Result<Decision, EngineError> {
+pub(super) fn select<'a>(cycle: &Cycle<'a>, filtered: Filtered<'a>, detail: Detail) -> Result<Decision, EngineError> {
     let feasible = filtered.feasible;
     // Upstream takes a single feasible node without scoring it.
     let scores = match feasible.len() {
         0 => None,
         1 if detail == Detail::Choice => None,
-        _ => Some(score(cycle, &feasible, cancel)?),
+        _ => Some(score(cycle, &feasible)?),
     };
     let chosen = match filtered.nominated {
         // Taken unseen, as upstream: the others were not compared with it.
@@ -32,6 +25,7 @@ pub(super) fn select<'a>(
         None => choose(cycle.profile.seed(), &feasible, scores.as_ref()),
     };
     let bindings = chosen.iter().flat_map(|(row, _)| filtered.filters.iter().flat_map(|f| f.bindings(row))).collect();
+    check_cancelled(cycle.cancel, filtered.evaluated)?;
     let outcome = match chosen {
         None => Outcome::Unschedulable,
         Some((row, score)) => Outcome::Placed { node: row.name().clone(), ordinal: row.ordinal(), score },
@@ -50,19 +44,22 @@ pub(super) fn select<'a>(
     })
 }
 
-fn score<'a>(cycle: &Cycle<'a>, feasible: &[NodeRow<'a>], cancel: &AtomicBool) -> Result<Scores, EngineError> {
+fn score<'a>(cycle: &Cycle<'a>, feasible: &[NodeRow<'a>]) -> Result<Scores, EngineError> {
     let mut scores = Scores { totals: vec![0; feasible.len()], ..Scores::default() };
     let mut any = false;
     for (plugin, weight) in cycle.profile.scorers() {
         let Some(scorer) = plugin.score() else { continue };
         any = true;
-        let PreScore::Score(scorer) = scorer.prepare(cycle, feasible) else { continue };
+        let said = scorer.prepare(cycle, feasible);
+        check_cancelled(cycle.cancel, feasible.len())?;
+        let PreScore::Score(scorer) = said else { continue };
         let mut column = Vec::with_capacity(feasible.len());
         for (i, node) in feasible.iter().enumerate() {
-            check_cancelled(cancel, i)?;
+            check_cancelled(cycle.cancel, i)?;
             column.push(scorer.score(node));
         }
         scorer.normalize(feasible, &mut column);
+        check_cancelled(cycle.cancel, feasible.len())?;
         for (value, total) in column.iter_mut().zip(&mut scores.totals) {
             if !(0..=MAX_SCORE).contains(value) {
                 return Err(EngineError::InvalidScore { plugin: plugin.name(), score: *value });

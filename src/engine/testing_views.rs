@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::plugin::PreFilter;
-use super::{Code, Decision, Detail, EngineError, IncomingPod, Options, Profile, Rejection, decide, message};
+use super::{Cancel, Code, Decision, Detail, EngineError, IncomingPod, Options, Profile, Rejection, decide, message};
 use crate::cluster::{PodInfo, View};
 use crate::engine::Cycle;
 use crate::model::Object;
@@ -63,5 +63,5 @@ pub(crate) fn prepared<T>(view: &View, pod: PodBuilder, plugin: &str, test: impl
     let pod = IncomingPod::new(&pod);
     let profile = Profile::default();
     let plugin = profile.filters().find(|p| p.name() == plugin).and_then(|p| p.filter()).unwrap();
-    test(plugin.prepare(&Cycle { view, pod: &pod, profile: &profile }))
+    test(plugin.prepare(&Cycle::new(view, &pod, &profile, Cancel::never())))
 }

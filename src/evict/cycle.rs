@@ -10,16 +10,21 @@ use super::outcome::{Failure, LeftAlone, LeftAlonePod, Outcome, Suggestion};
 use super::policy::{PluginConfig, PluginName, Policy, PolicyProfile};
 use super::snapshot::{PodId, Scene};
 use super::strategies::{self, Candidate, Context, Sink, Verdict};
+use crate::engine::EngineError;
 use crate::model::Str;
 
 /// Fewer policy nodes than this, and the descheduler skips the cycle.
 const MIN_NODES: usize = 2;
 
 /// Runs a policy as the descheduler does.
-pub fn compatible(scene: &Scene, policy: &Policy) -> Outcome {
+///
+/// # Errors
+/// [`EngineError::Cancelled`], soon after the scene's flag is set.
+pub fn compatible(scene: &Scene, policy: &Policy) -> Result<Outcome, EngineError> {
     let nodes = scene.ready_nodes(policy.node_selector.as_ref());
     if nodes.len() < MIN_NODES {
-        return Outcome { skipped: Some(nodes.len()), ..Outcome::default() };
+        check(scene)?;
+        return Ok(Outcome { skipped: Some(nodes.len()), ..Outcome::default() });
     }
     let limits =
         Limits { per_node: policy.max_per_node, per_namespace: policy.max_per_namespace, total: policy.max_total };
@@ -34,13 +39,20 @@ pub fn compatible(scene: &Scene, policy: &Policy) -> Outcome {
         let evictor = Evictor::new(scene, &profile.evictor, Mode::Compatible);
         let context = Context { scene, evictor: &evictor, nodes: &nodes, has_metrics: policy.kubernetes_metrics };
         let mut turn = Turn { ledger: &mut ledger, strategy: plugin.name(), profile: &profile.name };
+        let ran = strategies::of(plugin).run(&context, &mut turn);
+        check(scene)?;
         // One that can't run stops no other.
-        if let Err(error) = strategies::of(plugin).run(&context, &mut turn) {
+        if let Err(error) = ran {
             let (strategy, profile) = (plugin.name(), profile.name.clone());
             ledger.outcome.failures.push(Failure { strategy, profile, error });
         }
     }
-    ledger.outcome
+    Ok(ledger.outcome)
+}
+
+/// Before anything is made of what was worked out: once the flag is set that means nothing.
+pub(super) fn check(scene: &Scene) -> Result<(), EngineError> {
+    if scene.cancel.is_set() { Err(EngineError::Cancelled(0)) } else { Ok(()) }
 }
 
 /// All Deschedule plugins of all profiles come before any Balance plugin.
@@ -52,7 +64,7 @@ pub(super) fn in_order(policy: &Policy) -> impl Iterator<Item = (&PolicyProfile,
 
 /// What all plugins of a cycle share. Pods that went stay on their nodes until it ends, as in the descheduler's cache.
 struct Ledger<'a> {
-    scene: &'a Scene,
+    scene: &'a Scene<'a>,
     spent: Spent,
     gone: BTreeSet<PodId>,
     grace_period_seconds: Option<i64>,
@@ -70,6 +82,9 @@ impl Sink for Turn<'_, '_> {
     fn consider(&mut self, candidate: Candidate) -> Verdict {
         let id = candidate.pod;
         let scene = self.ledger.scene;
+        if scene.cancel.is_set() {
+            return Verdict::TotalLimit;
+        }
         if self.ledger.gone.contains(&id) {
             self.leave_alone(id, LeftAlone::AlreadySuggested);
             return Verdict::Refused;

@@ -152,7 +152,7 @@ fn is_false(value: &str) -> bool {
 /// The evictor of one profile over one scene.
 #[derive(Debug, Clone)]
 pub struct Evictor<'a> {
-    scene: &'a Scene,
+    scene: &'a Scene<'a>,
     args: &'a DefaultEvictorArgs,
     mode: Mode,
     /// Where pods might fit: ready nodes by the evictor's own `nodeSelector`; the policy's doesn't count here.
@@ -160,7 +160,7 @@ pub struct Evictor<'a> {
 }
 
 impl<'a> Evictor<'a> {
-    pub fn new(scene: &'a Scene, args: &'a DefaultEvictorArgs, mode: Mode) -> Self {
+    pub fn new(scene: &'a Scene<'a>, args: &'a DefaultEvictorArgs, mode: Mode) -> Self {
         let destinations = scene.ready_nodes(args.node_selector.as_ref());
         Self { scene, args, mode, destinations }
     }

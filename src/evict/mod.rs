@@ -25,7 +25,7 @@ pub mod taints;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::cluster::Snapshot;
+use crate::cluster::{Cancel, Snapshot};
 use crate::engine::{EngineError, Profile};
 use crate::model::Time;
 
@@ -44,8 +44,16 @@ pub enum Mode {
 }
 
 /// What the descheduler would evict in one cycle.
-pub fn compatible(snapshot: &Snapshot, policy: &Policy, now: Time) -> Outcome {
-    cycle::compatible(&Scene::of(snapshot, now), policy)
+///
+/// # Errors
+/// [`EngineError::Cancelled`] soon after `cancel` is set.
+pub fn compatible(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    now: Time,
+    cancel: &AtomicBool,
+) -> Result<Outcome, EngineError> {
+    cycle::compatible(&Scene::of(snapshot, now, Cancel::new(cancel)), policy)
 }
 
 /// The profile that pods of a `schedulerName` are scheduled with, if there is one.
@@ -54,7 +62,7 @@ pub type ProfileOf<'a> = dyn Fn(&str) -> Option<Arc<Profile>> + 'a;
 /// The moves of one cycle that are proven to land.
 ///
 /// # Errors
-/// The engine's own, and [`EngineError::Cancelled`].
+/// The engine's own, and [`EngineError::Cancelled`] soon after `cancel` is set.
 pub fn planned(
     snapshot: &Snapshot,
     policy: &Policy,
@@ -62,7 +70,8 @@ pub fn planned(
     now: Time,
     cancel: &AtomicBool,
 ) -> Result<Outcome, EngineError> {
-    plan::plan(Scene::of(snapshot, now), snapshot.view.clone(), policy, profiles, cancel)
+    let scene = Scene::of(snapshot, now, Cancel::new(cancel));
+    plan::plan(scene, snapshot.view.clone(), policy, profiles)
 }
 
 #[cfg(test)]

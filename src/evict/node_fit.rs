@@ -10,7 +10,7 @@ use std::fmt;
 use super::snapshot::{NodeId, PodId, Scene, ScenePod};
 use super::taints;
 use crate::model::resources::{CPU, PODS};
-use crate::model::{Node, Pod, PodAffinityTerm, ResourceList, Str};
+use crate::model::{Labels, Node, NodeSelector, Pod, PodAffinityTerm, ResourceList, Str};
 
 /// Why a pod doesn't fit a node: the first check that fails.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,11 +70,17 @@ pub enum Selects {
 
 /// `nodeSelector` and required node affinity together.
 pub fn selects(pod: &Pod, node: &Node) -> Selects {
+    let required = pod.spec.affinity.node.as_ref().and_then(|a| a.required.as_ref());
+    selects_by(pod.spec.node_selector.as_ref(), required, node)
+}
+
+/// The same by its two parts.
+pub fn selects_by(node_selector: Option<&Labels>, required: Option<&NodeSelector>, node: &Node) -> Selects {
     let (name, labels) = (&node.meta.name, &node.meta.labels);
-    if pod.spec.node_selector.as_ref().is_some_and(|selector| !selector.is_subset_of(labels)) {
+    if node_selector.is_some_and(|selector| !selector.is_subset_of(labels)) {
         return Selects::No;
     }
-    let Some(required) = pod.spec.affinity.node.as_ref().and_then(|a| a.required.as_ref()) else { return Selects::Yes };
+    let Some(required) = required else { return Selects::Yes };
     if required.matches(name, labels) {
         Selects::Yes
     } else if required.terms.iter().all(crate::model::NodeSelectorTerm::is_valid) {
@@ -96,7 +102,7 @@ pub fn fits(scene: &Scene, pod: PodId, node: NodeId) -> Result<(), Unfit> {
     if selects(&candidate.pod, place) != Selects::Yes {
         return Err(Unfit::NodeSelector);
     }
-    if let Some(taint) = taints::first_forbidding(&spec.tolerations, place) {
+    if let Some(taint) = taints::first_forbidding(&spec.tolerations, place, scene.cancel) {
         return Err(Unfit::Taint { key: taint.key.clone(), value: taint.value.clone() });
     }
     if has_disliked_peer(scene, candidate, node) {
@@ -122,7 +128,7 @@ pub fn fits_any_other(scene: &Scene, pod: PodId, nodes: &[NodeId]) -> Result<(),
 
 fn fits_one_of(scene: &Scene, pod: PodId, nodes: impl Iterator<Item = NodeId>) -> Result<(), Unfits> {
     let mut refusals = Unfits::default();
-    for node in nodes {
+    for node in scene.cancel.guard(nodes) {
         match fits(scene, pod, node) {
             Ok(()) => return Ok(()),
             Err(unfit) => *refusals.0.entry(unfit).or_default() += 1,
@@ -151,9 +157,9 @@ pub fn anti_affinity(pod: &Pod) -> &[PodAffinityTerm] {
 /// Only pods of that very node are looked at, for terms whose label the node has.
 fn has_disliked_peer(scene: &Scene, candidate: &ScenePod, node: NodeId) -> bool {
     let place = scene.node(node);
-    anti_affinity(&candidate.pod).iter().any(|term| {
+    scene.cancel.guard(anti_affinity(&candidate.pod)).any(|term| {
         place.node.meta.labels.contains_key(&term.topology_key)
-            && place.active.iter().any(|peer| term_speaks_of(term, &candidate.pod, &scene.pod(*peer).pod))
+            && scene.cancel.guard(&place.active).any(|peer| term_speaks_of(term, &candidate.pod, &scene.pod(*peer).pod))
     })
 }
 

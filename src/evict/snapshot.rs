@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::policy::LabelQuery;
-use crate::cluster::Snapshot;
 use crate::cluster::view::ObjectTable;
+use crate::cluster::{Cancel, Snapshot};
 use crate::model::metrics::{NodeMetrics, PodMetrics};
 use crate::model::pod_status::Phase;
 use crate::model::{Kind, Node, Object, Pod, PodDisruptionBudget, ResourceList, Str, Time, requests, resources};
@@ -72,8 +72,10 @@ pub enum Qos {
 
 /// The cluster as strategies see it.
 #[derive(Debug, Clone)]
-pub struct Scene {
+pub struct Scene<'c> {
     pub now: Time,
+    /// Whoever walks its nodes, its pods or what they carry looks at this and stops.
+    pub cancel: Cancel<'c>,
     pub objects: ObjectTable,
     nodes: Vec<SceneNode>,
     pods: Vec<ScenePod>,
@@ -84,10 +86,10 @@ pub struct Scene {
     node_usage: BTreeMap<Str, Arc<NodeMetrics>>,
 }
 
-impl Scene {
-    pub fn of(snapshot: &Snapshot, now: Time) -> Self {
+impl<'c> Scene<'c> {
+    pub fn of(snapshot: &Snapshot, now: Time, cancel: Cancel<'c>) -> Self {
         let nodes = snapshot.view.nodes().map(|row| row.fixed().node.clone());
-        Self::new(nodes, snapshot.pods().cloned(), snapshot.view.objects().clone(), now)
+        Self::new(nodes, snapshot.pods().cloned(), snapshot.view.objects().clone(), now, cancel)
     }
 
     /// Nodes and pods may come in any order; pods count as on the node that their spec names.
@@ -96,6 +98,7 @@ impl Scene {
         pods: impl Iterator<Item = Arc<Pod>>,
         objects: ObjectTable,
         now: Time,
+        cancel: Cancel<'c>,
     ) -> Self {
         let mut nodes: Vec<SceneNode> = nodes
             .map(|node| SceneNode { node, pods: Vec::new(), active: Vec::new(), requested: ResourceList::new() })
@@ -103,6 +106,7 @@ impl Scene {
         nodes.sort_by(|a, b| a.node.meta.name.cmp(&b.node.meta.name));
         let mut scene = Self {
             now,
+            cancel,
             nodes,
             pods: Vec::new(),
             owned: BTreeMap::new(),
@@ -110,7 +114,7 @@ impl Scene {
             node_usage: BTreeMap::new(),
             objects,
         };
-        for pod in pods {
+        for pod in cancel.guard(pods) {
             for owner in &pod.meta.owners {
                 *scene.owned.entry(owner.uid.clone()).or_default() += 1;
             }
@@ -120,7 +124,7 @@ impl Scene {
             }
         }
         scene.pods.sort_by(|a, b| order(&a.pod).cmp(&order(&b.pod)));
-        for (i, pod) in scene.pods.iter().enumerate() {
+        for (i, pod) in cancel.guard(scene.pods.iter()).enumerate() {
             let node = &mut scene.nodes[pod.node.0];
             node.pods.push(PodId(i));
             if !pod.pod.is_terminal() {
@@ -221,7 +225,7 @@ impl Scene {
     /// The budgets that select a pod, by name.
     pub fn budgets_of(&self, pod: &Pod) -> impl Iterator<Item = &Arc<PodDisruptionBudget>> {
         let own = self.budgets.get(&pod.meta.namespace).map_or(&[][..], Vec::as_slice);
-        own.iter().filter(|budget| budget.selector.matches(&pod.meta.labels))
+        self.cancel.guard(own).filter(|budget| budget.selector.matches(&pod.meta.labels))
     }
 
     pub fn node_metrics(&self, node: &str) -> Option<&Arc<NodeMetrics>> {

@@ -2,6 +2,7 @@
 //!
 //! They differ from the scheduler's filter in one thing: the operators `Gt` and `Lt` are honoured.
 
+use crate::cluster::Cancel;
 use crate::model::taint::TolerationOperator;
 use crate::model::{Node, Taint, Toleration};
 
@@ -25,13 +26,13 @@ pub fn is_tolerated(tolerations: &[Toleration], taint: &Taint) -> bool {
 }
 
 /// The first taint of a node that keeps the pod off it: NoSchedule or NoExecute, and not tolerated.
-pub fn first_forbidding<'n>(tolerations: &[Toleration], node: &'n Node) -> Option<&'n Taint> {
-    node.taints.iter().find(|t| t.effect.forbids_scheduling() && !is_tolerated(tolerations, t))
+pub fn first_forbidding<'n>(tolerations: &[Toleration], node: &'n Node, cancel: Cancel<'_>) -> Option<&'n Taint> {
+    cancel.guard(&node.taints).find(|t| t.effect.forbids_scheduling() && !is_tolerated(tolerations, t))
 }
 
 /// Whether the utilisation strategies take a node as a destination of a pod. A compatible quirk: every taint must be
 /// tolerated, PreferNoSchedule too, and a pod with fewer tolerations than the node has taints is turned away, although one
 /// toleration may cover them all.
-pub fn may_be_destination(tolerations: &[Toleration], node: &Node) -> bool {
-    tolerations.len() >= node.taints.len() && node.taints.iter().all(|t| is_tolerated(tolerations, t))
+pub fn may_be_destination(tolerations: &[Toleration], node: &Node, cancel: Cancel<'_>) -> bool {
+    tolerations.len() >= node.taints.len() && cancel.guard(&node.taints).all(|t| is_tolerated(tolerations, t))
 }

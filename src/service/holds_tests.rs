@@ -293,7 +293,7 @@ fn a_hold_is_a_reservation_and_no_pod() {
     let [hold] = &service.list_reservations(&page).unwrap().items[..] else { panic!("one reservation") };
     assert_eq!((hold.pod.pod.meta.key().as_str(), &*hold.pod.pod.meta.uid), ("default/web-1", "hold:web-1"));
     assert!(service.sizes().reservations.contains(&("held", 1)));
-    let scene = crate::evict::Scene::of(&service.cluster.snapshot(), service.now());
+    let scene = crate::evict::Scene::of(&service.cluster.snapshot(), service.now(), crate::cluster::Cancel::never());
     assert_eq!(scene.owned_by("uid-web"), 2, "for the descheduler's rules it isn't there");
 }
 

@@ -125,7 +125,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (snapshot, profiles) = (service.cluster.snapshot(), service.profiles());
     let begun = Instant::now();
     let plan = match args.mode {
-        Mode::Compatible => evict::compatible(&snapshot, &policy, NOW),
+        Mode::Compatible => evict::compatible(&snapshot, &policy, NOW, &AtomicBool::new(false))?,
         Mode::Planned => {
             evict::planned(&snapshot, &policy, &|name| profiles.get(name).ok(), NOW, &AtomicBool::new(false))?
         }
@@ -261,7 +261,8 @@ mod tests {
         let service = Service::default();
         skewed::fill(&service, nodes, pods).unwrap();
         let policy = policy(&service, strategies).unwrap();
-        let plan = evict::compatible(&service.cluster.snapshot(), &policy, NOW);
+        let never = AtomicBool::new(false);
+        let plan = evict::compatible(&service.cluster.snapshot(), &policy, NOW, &never).unwrap();
         (rows(&policy, &plan), plan)
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::NodeRow;
+use crate::cluster::{Cancel, NodeRow};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{
     Cycle, FilterPlugin, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin, default_normalize,
@@ -64,7 +64,7 @@ impl FilterPlugin for NodeAffinityPlugin {
             return PreFilter::Skip;
         }
         let filter = Box::new(Filter { pod, added });
-        match required(pod).and_then(named_nodes) {
+        match required(pod).and_then(|selector| named_nodes(selector, cycle.cancel)) {
             None => PreFilter::Filter(filter),
             Some(names) if names.is_empty() => {
                 PreFilter::Reject(Rejection::unresolvable(NAME, Reason::PodAffinityConflict))
@@ -75,12 +75,12 @@ impl FilterPlugin for NodeAffinityPlugin {
 }
 
 /// The nodes that the terms name through `matchFields metadata.name In`; None unless every term names some.
-fn named_nodes(selector: &NodeSelector) -> Option<BTreeSet<Str>> {
+fn named_nodes(selector: &NodeSelector, cancel: Cancel<'_>) -> Option<BTreeSet<Str>> {
     if selector.terms.is_empty() {
         return None;
     }
     let mut union = BTreeSet::new();
-    for term in &selector.terms {
+    for term in cancel.guard(&selector.terms) {
         let mut names: Option<BTreeSet<Str>> = None;
         for field in term.fields.iter().filter(|f| &*f.key == NODE_NAME_FIELD) {
             if let NodeOperator::In(values) = &field.op {

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::cluster::NodeRow;
+use crate::cluster::{Cancel, NodeRow};
 use crate::cluster::pod_info::{HostPort, host_ports};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
@@ -36,18 +36,19 @@ impl Plugin for NodePorts {
 impl FilterPlugin for NodePorts {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
         let wanted = host_ports(cycle.pod.pod);
-        if wanted.is_empty() { PreFilter::Skip } else { PreFilter::Filter(Box::new(Filter { wanted })) }
+        if wanted.is_empty() { PreFilter::Skip } else { PreFilter::Filter(Box::new(Filter { wanted, cancel: cycle.cancel })) }
     }
 }
 
-struct Filter {
+struct Filter<'a> {
     wanted: SmallVec<[HostPort; 1]>,
+    cancel: Cancel<'a>,
 }
 
-impl NodeFilter for Filter {
+impl NodeFilter for Filter<'_> {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
         let used = node.ports();
-        match self.wanted.iter().find(|port| used.iter().any(|taken| port.conflicts_with(taken))) {
+        match self.cancel.guard(&self.wanted).find(|port| used.iter().any(|taken| port.conflicts_with(taken))) {
             None => Ok(()),
             Some(HostPort { ip, protocol, port }) => Err(Rejection::resolvable(
                 "NodePorts",

@@ -53,7 +53,7 @@ impl FilterPlugin for NodeVolumeLimits {
         let objects = cycle.view.objects();
         let mut counts = false;
         let mut wanted: BTreeSet<VolumeId> = BTreeSet::new();
-        for volume in &pod.spec.volumes {
+        for volume in cycle.cancel.guard(&pod.spec.volumes) {
             let name = match &volume.source {
                 VolumeSource::PersistentVolumeClaim { claim, .. } => claim.clone(),
                 VolumeSource::Ephemeral => ephemeral_claim(pod, &volume.name),

@@ -1,7 +1,7 @@
 //! TaintToleration (spec 4.3 and 5.7): NoSchedule and NoExecute taints keep out pods that don't tolerate them, and
 //! PreferNoSchedule ones make a node less attractive.
 
-use crate::cluster::NodeRow;
+use crate::cluster::{Cancel, NodeRow};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{
     Cycle, FilterPlugin, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin, default_normalize,
@@ -41,8 +41,8 @@ impl Plugin for TaintToleration {
 }
 
 /// The first NoSchedule or NoExecute taint that the pod doesn't tolerate.
-pub(crate) fn untolerated<'n>(node: &'n Node, pod: &Pod) -> Option<&'n Taint> {
-    let mut forbidding = node.taints.iter().filter(|t| t.effect.forbids_scheduling());
+pub(crate) fn untolerated<'n>(node: &'n Node, pod: &Pod, cancel: Cancel<'_>) -> Option<&'n Taint> {
+    let mut forbidding = cancel.guard(&node.taints).filter(|t| t.effect.forbids_scheduling());
     forbidding.find(|taint| !pod.spec.tolerations.iter().any(|t| t.tolerates(taint)))
 }
 
@@ -52,12 +52,13 @@ impl FilterPlugin for TaintToleration {
     }
 
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
-        PreFilter::Filter(Box::new(Filter { pod: cycle.pod.pod }))
+        PreFilter::Filter(Box::new(Filter { pod: cycle.pod.pod, cancel: cycle.cancel }))
     }
 }
 
 struct Filter<'a> {
     pod: &'a Pod,
+    cancel: Cancel<'a>,
 }
 
 impl NodeFilter for Filter<'_> {
@@ -65,7 +66,7 @@ impl NodeFilter for Filter<'_> {
         if !node.fixed().has_forbidding_taint {
             return Ok(());
         }
-        match untolerated(node.node(), self.pod) {
+        match untolerated(node.node(), self.pod, self.cancel) {
             None => Ok(()),
             Some(taint) => Err(Rejection::unresolvable(
                 NAME,
@@ -79,13 +80,14 @@ impl ScorePlugin for TaintToleration {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>, _feasible: &[NodeRow<'a>]) -> PreScore<'a> {
         let tolerations = &cycle.pod.pod.spec.tolerations;
         let soft = tolerations.iter().filter(|t| t.effect.is_none_or(|e| e == Effect::PreferNoSchedule)).collect();
-        PreScore::Score(Box::new(Score { soft }))
+        PreScore::Score(Box::new(Score { soft, cancel: cycle.cancel }))
     }
 }
 
 struct Score<'a> {
     /// Tolerations that could tolerate a PreferNoSchedule taint.
     soft: Vec<&'a Toleration>,
+    cancel: Cancel<'a>,
 }
 
 impl NodeScore for Score<'_> {
@@ -93,7 +95,7 @@ impl NodeScore for Score<'_> {
         if !node.fixed().has_soft_taint {
             return 0;
         }
-        let soft = node.node().taints.iter().filter(|t| t.effect == Effect::PreferNoSchedule);
+        let soft = self.cancel.guard(&node.node().taints).filter(|t| t.effect == Effect::PreferNoSchedule);
         let untolerated = soft.filter(|taint| !self.soft.iter().any(|t| t.tolerates(taint))).count();
         i64::try_from(untolerated).unwrap_or(i64::MAX)
     }

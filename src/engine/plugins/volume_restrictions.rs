@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::pod_volumes::Disk;
-use crate::cluster::{NodeRow, PodInfo};
+use crate::cluster::{Cancel, NodeRow, PodInfo};
 use crate::engine::Fix;
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
@@ -47,7 +47,7 @@ impl FilterPlugin for VolumeRestrictions {
         let namespace = &pod.meta.namespace;
         let disks: Vec<Disk> = pod.spec.volumes.iter().filter_map(|v| Disk::of(&v.source)).collect();
         let mut exclusive: BTreeSet<Str> = BTreeSet::new();
-        for volume in &pod.spec.volumes {
+        for volume in cycle.cancel.guard(&pod.spec.volumes) {
             let VolumeSource::PersistentVolumeClaim { claim: name, .. } = &volume.source else { continue };
             let Some(claim) = cycle.view.objects().claim(namespace, name) else {
                 let reason = VolumeReason::NotFound { resource: Resource::PersistentVolumeClaim, name: name.clone() };
@@ -68,7 +68,7 @@ impl FilterPlugin for VolumeRestrictions {
         if disks.is_empty() && users == 0 {
             return PreFilter::Skip;
         }
-        PreFilter::Filter(Box::new(Filter { pod, disks, exclusive, users, by_namespace }))
+        PreFilter::Filter(Box::new(Filter { pod, disks, exclusive, users, by_namespace, cancel: cycle.cancel }))
     }
 }
 
@@ -80,6 +80,7 @@ struct Filter<'a> {
     /// How often they are in use, anywhere.
     users: i64,
     by_namespace: bool,
+    cancel: Cancel<'a>,
 }
 
 impl Filter<'_> {
@@ -98,7 +99,8 @@ impl Filter<'_> {
 impl NodeFilter for Filter<'_> {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
         let used = if self.disks.is_empty() { &[] } else { node.volumes().map_or(&[][..], |v| v.disks()) };
-        if let Some(disk) = self.disks.iter().find(|disk| used.iter().any(|taken| disk.conflicts_with(taken))) {
+        let mut disks = self.cancel.guard(&self.disks);
+        if let Some(disk) = disks.find(|disk| used.iter().any(|taken| disk.conflicts_with(taken))) {
             let reason = VolumeReason::DiskConflict { disk: disk.name().clone() };
             return Err(Rejection::resolvable(NAME, Reason::Volume(reason)));
         }
@@ -240,7 +242,7 @@ mod tests {
         let view = view_of(vec![node("n1")], vec![user("a", "c").on("n1"), user("b", "c").on("n1")], objects);
         let incoming = user("p", "c").build();
         let incoming = crate::engine::IncomingPod::new(&incoming);
-        let PreFilter::Filter(mut filter) = VolumeRestrictions.prepare(&Cycle { view: &view, pod: &incoming, profile })
+        let PreFilter::Filter(mut filter) = VolumeRestrictions.prepare(&Cycle::new(&view, &incoming, profile, Cancel::never()))
         else {
             panic!("skipped")
         };

@@ -1,6 +1,6 @@
 //! VolumeZone (spec 4.13): the zone and region labels of a bound volume must agree with the node's.
 
-use crate::cluster::NodeRow;
+use crate::cluster::{Cancel, NodeRow};
 use crate::cluster::view::ObjectTable;
 use crate::engine::Fix;
 use crate::engine::events::{ActionType, EventResource, EventSet};
@@ -49,13 +49,13 @@ impl Plugin for VolumeZone {
 
 impl FilterPlugin for VolumeZone {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
-        match restrictions(cycle.view.objects(), cycle.pod.pod) {
+        match restrictions(cycle.view.objects(), cycle.pod.pod, cycle.cancel) {
             Err(reason) => PreFilter::Reject(Rejection::unresolvable(NAME, Reason::Volume(reason))),
             Ok(restrictions) if restrictions.is_empty() => PreFilter::Skip,
             Ok(restrictions) => {
                 let has_zones = cycle.profile.has_fix(Fix::ZonedVolumeAndNodeWithoutZone)
-                    && cycle.view.nodes().any(|node| is_zoned(node.labels()));
-                PreFilter::Filter(Box::new(Filter { restrictions, has_zones }))
+                    && cycle.cancel.guard(cycle.view.nodes()).any(|node| is_zoned(node.labels()));
+                PreFilter::Filter(Box::new(Filter { restrictions, has_zones, cancel: cycle.cancel }))
             }
         }
     }
@@ -75,9 +75,13 @@ struct Restriction<'a> {
     values: Vec<&'a str>,
 }
 
-fn restrictions<'a>(objects: &'a ObjectTable, pod: &Pod) -> Result<Vec<Restriction<'a>>, VolumeReason> {
+fn restrictions<'a>(
+    objects: &'a ObjectTable,
+    pod: &Pod,
+    cancel: Cancel<'_>,
+) -> Result<Vec<Restriction<'a>>, VolumeReason> {
     let mut restrictions = Vec::new();
-    for volume in &pod.spec.volumes {
+    for volume in cancel.guard(&pod.spec.volumes) {
         let VolumeSource::PersistentVolumeClaim { claim, .. } = &volume.source else { continue };
         if let Some(volume) = bound_volume(objects, pod, claim)? {
             restrictions.extend(of_volume(volume));
@@ -130,6 +134,7 @@ struct Filter<'a> {
     restrictions: Vec<Restriction<'a>>,
     /// Known only with the switch: the cluster is one of zones, also where a node doesn't say so.
     has_zones: bool,
+    cancel: Cancel<'a>,
 }
 
 impl NodeFilter for Filter<'_> {
@@ -139,7 +144,7 @@ impl NodeFilter for Filter<'_> {
         if !self.has_zones && !is_zoned(labels) {
             return Ok(());
         }
-        let unmet = self.restrictions.iter().find(|r| {
+        let unmet = self.cancel.guard(&self.restrictions).find(|r| {
             let value = labels.get(r.label).or_else(|| labels.get(r.substitute));
             !value.is_some_and(|value| r.values.contains(&&**value))
         });

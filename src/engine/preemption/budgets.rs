@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::PodOnNode;
-use crate::cluster::View;
+use crate::cluster::{Cancel, View};
 use crate::model::{Kind, Object, PodDisruptionBudget};
 
 /// The budgets of a view that can protect a pod.
@@ -23,7 +23,7 @@ impl<'v> Budgets<'v> {
 
     /// Parts pods, the most important first, into those whose eviction would break a budget and the others. Each pod uses
     /// up the budgets that it falls under, in this order, before any is spared.
-    pub(super) fn split(&self, pods: Vec<PodOnNode>) -> (Vec<PodOnNode>, Vec<PodOnNode>) {
+    pub(super) fn split(&self, pods: Vec<PodOnNode>, cancel: Cancel<'_>) -> (Vec<PodOnNode>, Vec<PodOnNode>) {
         if self.list.is_empty() {
             return (Vec::new(), pods);
         }
@@ -31,7 +31,7 @@ impl<'v> Budgets<'v> {
         pods.into_iter().partition(|info| {
             let meta = &info.pod.meta;
             let mut breaks = false;
-            if meta.labels.is_empty() {
+            if meta.labels.is_empty() || cancel.is_set() {
                 return false;
             }
             for (budget, left) in self.list.iter().zip(&mut allowed) {

@@ -7,10 +7,10 @@
 use super::budgets::Budgets;
 use super::{NAME, PodOnNode, sort_by_importance};
 use crate::cluster::Ordinal;
-use crate::engine::EngineError;
 use crate::engine::filter::{Filters, Judge, Prepared};
 use crate::engine::plugin::Cycle;
 use crate::engine::status::{Reason, Rejection};
+use crate::engine::{EngineError, check_cancelled};
 use crate::model::Str;
 
 /// A node on which the pod would fit if the victims were gone.
@@ -67,15 +67,18 @@ impl<'c, 'a> DryRun<'c, 'a> {
         // Upstream leaves the order of equals open; by name it is one.
         lower.sort_by(|a, b| (&a.pod.meta.namespace, &a.pod.meta.name).cmp(&(&b.pod.meta.namespace, &b.pod.meta.name)));
         sort_by_importance(&mut lower, |pod| pod);
-        lower.iter().for_each(|pod| self.judge.remove(&mut self.filters, pod));
+        let cancel = self.cycle.cancel;
+        cancel.guard(&lower).for_each(|pod| self.judge.remove(&mut self.filters, pod));
         let tried = match self.judge.check(&mut self.filters, ordinal) {
             Err(rejection) => Err(rejection),
             Ok(()) => Ok(self.spare(ordinal, lower.clone())),
         };
         match &tried {
-            Err(_) => lower.iter().for_each(|pod| self.judge.add(&mut self.filters, pod)),
-            Ok(victims) => victims.iter().for_each(|victim| self.judge.add(&mut self.filters, &victim.pod)),
+            Err(_) => cancel.guard(&lower).for_each(|pod| self.judge.add(&mut self.filters, pod)),
+            Ok(victims) => cancel.guard(victims).for_each(|victim| self.judge.add(&mut self.filters, &victim.pod)),
         }
+        // Else one that was let go early would be taken for one without victims.
+        check_cancelled(cancel, 0)?;
         let victims = match tried {
             Err(rejection) => return Ok(Err(rejection)),
             Ok(victims) => victims,
@@ -88,11 +91,12 @@ impl<'c, 'a> DryRun<'c, 'a> {
 
     /// Lets pods come back while the incoming pod still fits. The rest are the victims.
     fn spare(&mut self, ordinal: Ordinal, lower: Vec<PodOnNode>) -> Vec<Victim> {
-        let (breaking, others) = self.budgets.split(lower);
+        let cancel = self.cycle.cancel;
+        let (breaking, others) = self.budgets.split(lower, cancel);
         let both = !breaking.is_empty() && !others.is_empty();
         let mut victims = Vec::new();
         for (pods, breaks_budget) in [(breaking, true), (others, false)] {
-            for pod in pods {
+            for pod in cancel.guard(pods) {
                 self.judge.add(&mut self.filters, &pod);
                 if self.judge.check(&mut self.filters, ordinal).is_err() {
                     self.judge.remove(&mut self.filters, &pod);

@@ -27,7 +27,7 @@ use super::filter::{self, nominated_node};
 use super::message::histogram;
 use super::plugin::Cycle;
 use super::status::{Code, Reason, Rejection};
-use super::{EngineError, IncomingPod, Profile, check_cancelled};
+use super::{Cancel, EngineError, IncomingPod, Profile, check_cancelled};
 use crate::cluster::{Ordinal, View};
 use crate::model::Pod;
 use crate::model::pod::PreemptionPolicy;
@@ -76,6 +76,9 @@ impl Proposal {
 }
 
 /// Works out what preemption can do for a pod that `decision` refused. The decision must be of this view, pod and profile.
+///
+/// # Errors
+/// As [`super::decide`].
 pub fn preempt(
     view: &View,
     pod: &IncomingPod<'_>,
@@ -89,7 +92,7 @@ pub fn preempt(
     if decision.outcome != Outcome::Unschedulable || !profile.preempts() || broken_off {
         return Ok(Preemption::NotTried);
     }
-    let cycle = Cycle { view, pod, profile };
+    let cycle = Cycle::new(view, pod, profile, Cancel::new(cancel));
     if let Some(why) = not_eligible(&cycle, decision) {
         return Ok(Preemption::NotEligible(why));
     }
@@ -100,8 +103,9 @@ pub fn preempt(
         let prepared = filter::prepare(&cycle)?;
         let mut dry_run = DryRun::new(&cycle, prepared, Budgets::new(view));
         for (done, ordinal) in possible.into_iter().enumerate() {
-            check_cancelled(cancel, done)?;
-            match dry_run.on(ordinal)? {
+            let tested = dry_run.on(ordinal)?;
+            check_cancelled(cycle.cancel, done)?;
+            match tested {
                 Ok(candidate) => candidates.push(candidate),
                 Err(rejection) => tried.push((ordinal, rejection)),
             }

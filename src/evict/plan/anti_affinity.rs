@@ -80,12 +80,12 @@ impl AntiAffinity {
         let mut on_policy_nodes = vec![false; scene.nodes().count()];
         nodes.iter().for_each(|node| on_policy_nodes[node.index()] = true);
         let selected = |id: &PodId| is_selected(&scene.pod(*id).pod, &args.pods);
-        let pods: Vec<PodId> = scene.pods().filter(selected).collect();
+        let pods: Vec<PodId> = scene.cancel.guard(scene.pods()).filter(selected).collect();
         let mut known = BTreeMap::<(PodSet, Str), usize>::new();
         let mut stated = BTreeMap::<PodId, Vec<usize>>::new();
-        for id in &pods {
+        for id in scene.cancel.guard(&pods) {
             let pod = &scene.pod(*id).pod;
-            for term in anti_affinity(pod) {
+            for term in scene.cancel.guard(anti_affinity(pod)) {
                 let namespaces = Namespaces::of_term(term, &pod.meta.namespace);
                 let set = PodSet { namespaces, selector: term.selector.clone() };
                 let next = known.len();
@@ -107,7 +107,7 @@ impl AntiAffinity {
         let parts = parts_of_pods(scene, &pods, &stated, &terms);
         this.terms = terms.into_iter().map(|(_, term)| term).collect();
         this.parts = Rc::new(parts);
-        for id in pods {
+        for id in scene.cancel.guard(pods) {
             let subject = scene.pod(id);
             if is_active(&subject.pod) && on_policy_nodes[subject.node.index()] {
                 this.insert(id, subject.node);
@@ -187,7 +187,7 @@ impl AntiAffinity {
             let node = scene.pod(*id).node;
             self.is_counted(*id, node) && self.conflicts(*id, node) > 0
         };
-        scene.pods().filter(conflicts).collect()
+        scene.cancel.guard(scene.pods()).filter(conflicts).collect()
     }
 
     /// The first other pod that a pod is in conflict with, and over which topology.
@@ -233,17 +233,20 @@ fn parts_of_pods(
         return parts;
     }
     let mut spoken_of = BTreeMap::<(&Str, Vec<(&Str, &Str)>), Vec<usize>>::new();
-    for id in pods {
+    for id in scene.cancel.guard(pods) {
         let pod = &scene.pod(*id).pod;
         let key = (&pod.meta.namespace, pod.meta.labels.iter().collect::<Vec<_>>());
         let matching = spoken_of.entry(key).or_insert_with(|| {
-            let all = terms.iter().enumerate();
+            let all = scene.cancel.guard(terms.iter().enumerate());
             all.filter(|(_, (set, _))| set.matches(pod, &scene.objects)).map(|(i, _)| i).collect()
         });
         let own = stated.get(id).map_or(&[][..], Vec::as_slice);
         let mut involved: BTreeSet<usize> = matching.iter().copied().collect();
         involved.extend(own);
-        let part = |term: usize| Part { term, owner: own.contains(&term), target: matching.contains(&term) };
+        let own: BTreeSet<usize> = own.iter().copied().collect();
+        // Indexes come in ascending order.
+        let is_target = |term: usize| matching.binary_search(&term).is_ok();
+        let part = |term: usize| Part { term, owner: own.contains(&term), target: is_target(term) };
         parts[id.index()] = involved.into_iter().map(part).collect::<Vec<Part>>().into();
     }
     parts
@@ -254,6 +257,7 @@ pub(super) fn propose(draft: &mut Draft<'_, '_>, rule: usize) -> Result<(), Engi
     let mut pods = tracker(draft, rule).in_conflict(&draft.stage.scene);
     pods.sort_by_key(|id| draft.importance(*id));
     for id in pods {
+        draft.check()?;
         let Some(reason) = tracker(draft, rule).reason(&draft.stage.scene, id) else { continue };
         if !draft.admits(rule, id) {
             continue;

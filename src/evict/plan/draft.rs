@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::measure::Tracker;
 use super::stage::{Move, Played, Stage, replacement};
@@ -11,6 +10,7 @@ use super::{Planner, Work, anti_affinity, duplicates, high, low, spread};
 use crate::cluster::{Ordinal, PodInfo, VolumeBinding};
 use crate::engine::{self, EngineError, IncomingPod, Options, message};
 use crate::evict::Mode;
+use crate::evict::cycle::check;
 use crate::evict::evictor::{Evictor, Protection, prefers_no_eviction};
 use crate::evict::limits::{Budget, Limits, Spent};
 use crate::evict::node_fit::Unfits;
@@ -43,7 +43,7 @@ pub(super) type Refused = BTreeMap<(usize, PodId), LeftAlone>;
 pub(super) struct Draft<'d, 'a> {
     planner: &'d mut Planner<'a>,
     /// As it was at the start. A pod that hasn't moved is still as it stands here.
-    base: &'d Scene,
+    base: &'d Scene<'a>,
     /// One a rule.
     evictors: Rc<Vec<Evictor<'d>>>,
     pub(super) stage: Stage<'a>,
@@ -108,9 +108,15 @@ impl<'d, 'a> Draft<'d, 'a> {
         draft.count_replicas();
         for rule in 0..draft.planner.rules.len() {
             draft.run_rule(rule)?;
+            draft.check()?;
         }
         let Self { stage, order, moving, refused, suggestions, left_alone, credits, .. } = draft;
         Ok(Drafted { stage, order, moving, refused, suggestions, left_alone, credits })
+    }
+
+    /// Before anything is made of what was looked at: once the flag is set that means nothing.
+    pub(super) fn check(&self) -> Result<(), EngineError> {
+        check(self.base)
     }
 
     fn count_replicas(&mut self) {
@@ -158,7 +164,9 @@ impl<'d, 'a> Draft<'d, 'a> {
             pods.sort_by_key(|id| self.age_order(*id));
             for id in pods {
                 let Tracker::Violations(violations) = &self.stage.trackers[rule] else { return Ok(()) };
-                let Some(reason) = violations.affinity_reason(self.base, id) else { continue };
+                let reason = violations.affinity_reason(self.base, id);
+                self.check()?;
+                let Some(reason) = reason else { continue };
                 if !self.admits(rule, id) {
                     continue;
                 }
@@ -222,9 +230,7 @@ impl<'d, 'a> Draft<'d, 'a> {
 
     fn evaluate(&mut self, rule: usize, candidate: Candidate) -> Result<Verdict, EngineError> {
         let id = candidate.pod;
-        if self.planner.cancel.load(Ordering::Relaxed) {
-            return Err(EngineError::Cancelled(0));
-        }
+        check(self.base)?;
         if let Err(why) = self.may_move(id) {
             self.leave_alone(rule, id, why);
             return Ok(Verdict::Refused);
@@ -290,7 +296,8 @@ impl<'d, 'a> Draft<'d, 'a> {
         let lifted = self.stage.lift(id);
         self.planner.decisions += 1;
         let incoming = IncomingPod::new(&fresh);
-        let decision = engine::decide(&self.stage.view, &incoming, &profile, &Options::default(), self.planner.cancel)?;
+        let decision =
+            engine::decide(&self.stage.view, &incoming, &profile, &Options::default(), self.planner.cancel.flag())?;
         let (node, score) = match &decision.outcome {
             engine::Outcome::Placed { node, score, .. } => (node.clone(), *score),
             outcome => {
@@ -315,7 +322,9 @@ impl<'d, 'a> Draft<'d, 'a> {
                 let mut new = fresh;
                 new.spec.node_name = node.clone();
                 let moved = Move { id, old, from, new: Arc::new(new), to };
-                match self.judge(rule, &moved, &node) {
+                let judged = self.judge(rule, &moved, &node);
+                self.check()?;
+                match judged {
                     Ok(_) if !fits_elsewhere => Err(LeftAlone::NoNodeFits(Unfits::default())),
                     judged => judged.map(|gain| (moved, gain)),
                 }
@@ -440,6 +449,7 @@ impl<'d, 'a> Draft<'d, 'a> {
                 }
             }
         }
+        self.check()?;
         played.into_iter().rev().for_each(|played| self.stage.undo(played));
         Ok(stays)
     }

@@ -67,7 +67,7 @@ impl Duplicates {
         let mut is_policy_node = vec![false; scene.nodes().count()];
         nodes.iter().for_each(|node| is_policy_node[node.index()] = true);
         let mut members = BTreeMap::<Vec<Key>, Vec<PodId>>::new();
-        for id in scene.pods() {
+        for id in scene.cancel.guard(scene.pods()) {
             let pod = &*scene.pod(id).pod;
             let counts = args.namespaces.admits(&pod.meta.namespace)
                 && !pod.meta.owners.is_empty()
@@ -78,7 +78,7 @@ impl Duplicates {
         }
         let mut group_of = vec![None; scene.pods().count()];
         let mut groups = Vec::with_capacity(members.len());
-        for (keys, ids) in members {
+        for (keys, ids) in scene.cancel.guard(members) {
             for id in &ids {
                 group_of[id.index()] = Some(groups.len());
             }
@@ -158,6 +158,7 @@ pub(super) fn propose(draft: &mut Draft<'_, '_>, rule: usize) -> Result<(), Engi
             let first_of_them = pods.partition_point(|id| created(id) < youngest);
             pods[first_of_them..].rotate_left(1);
             for id in pods {
+                draft.check()?;
                 let Some(on_node) = tracker(draft, rule).over(index, node).map(|pods| pods.len()) else { break };
                 if !tracker(draft, rule).has_room_elsewhere(index, node) {
                     break;

@@ -48,7 +48,7 @@ impl<'a> Packing<'a> {
             let load = requests_of_node(scene, *node, &names);
             (*node, Place { load, pods: i64::try_from(pods).unwrap_or(i64::MAX) })
         };
-        let nodes = nodes.iter().map(place).collect();
+        let nodes = scene.cancel.guard(nodes).map(place).collect();
         let mut this = Self { args, names, nodes, value: 0 };
         this.value = this.nodes.values().map(|place| this.pods_if_low(place)).sum();
         this
@@ -165,6 +165,7 @@ fn emptying(draft: &mut Draft<'_, '_>, rule: usize, node: NodeId) -> Result<Opti
     let mut leaving = Vec::with_capacity(pods.len());
     let mut blocked_by = None;
     for id in pods {
+        draft.check()?;
         let pod = draft.stage.scene.pod(id).pod.clone();
         let args = tracker(draft, rule).args;
         if !tracker(draft, rule).is_meant(&pod) {

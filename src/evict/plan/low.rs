@@ -42,7 +42,8 @@ impl<'a> Load<'a> {
     pub(super) fn new(args: &'a LowNodeUtilizationArgs, context: &Context<'_>) -> Result<Self, StrategyError> {
         let source = args.source(context)?;
         let names = tracked(&args.thresholds);
-        let usage = context.nodes.iter().map(|node| Ok((*node, measure(context, *node, &names, source)?)));
+        let usage =
+            context.scene.cancel.guard(context.nodes).map(|node| Ok((*node, measure(context, *node, &names, source)?)));
         let nodes = usage.collect::<Result<BTreeMap<_, _>, StrategyError>>()?;
         let mut load = Self { args, source, names, nodes, destinations: BTreeSet::new(), value: 0 };
         load.value = load.total(&BTreeMap::new());
@@ -137,7 +138,7 @@ impl<'a> Load<'a> {
                 of(&node.usage).saturating_add(of(&usage)) <= of(&caps)
             })
         };
-        if self.destinations.iter().any(has_room) { Ok(()) } else { Err(LeftAlone::NoRoomUnderTarget) }
+        if scene.cancel.guard(&self.destinations).any(has_room) { Ok(()) } else { Err(LeftAlone::NoRoomUnderTarget) }
     }
 }
 
@@ -176,6 +177,7 @@ pub(super) fn propose(draft: &mut Draft<'_, '_>, rule: usize) -> Result<(), Engi
         pods.sort_by_key(|id| draft.importance(*id));
         let mut moved = 0;
         for id in pods {
+            draft.check()?;
             let load = tracker(draft, rule);
             if !is_over(&load.nodes[&node], &high) {
                 break;

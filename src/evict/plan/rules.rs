@@ -48,22 +48,24 @@ impl<'a> Violations<'a> {
         if matches!(rule, Rule::PreferredNodeAffinity(_)) {
             this.read_preferences(scene, nodes);
         }
-        let on_nodes = nodes.iter().flat_map(|node| &scene.node(*node).pods);
+        let on_nodes = scene.cancel.guard(nodes.iter().flat_map(|node| &scene.node(*node).pods));
         this.value = on_nodes.map(|id| this.count(scene, *id, &scene.pod(*id).pod, scene.pod(*id).node)).sum();
         this
     }
 
     fn read_preferences(&mut self, scene: &Scene, nodes: &[NodeId]) {
-        for id in scene.pods() {
+        for id in scene.cancel.guard(scene.pods()) {
             let affinity = scene.pod(id).pod.spec.affinity.node.as_ref();
             let terms = affinity.and_then(|a| a.preferred.as_ref()).filter(|terms| !terms.is_empty());
             let Some(terms) = terms else {
                 self.preference_of.push(None);
                 continue;
             };
-            let known = self.preferences.iter().position(|p| p.terms == *terms);
+            let known = scene.cancel.guard(&self.preferences).position(|p| p.terms == *terms);
             let index = known.unwrap_or_else(|| {
-                let weights: Vec<i64> = scene.nodes().map(|node| weight(terms, &scene.node(node).node)).collect();
+                // A node that isn't looked at any more is worth nothing, so that each has a number.
+                let weight = |node| if scene.cancel.is_set() { 0 } else { weight(terms, &scene.node(node).node) };
+                let weights: Vec<i64> = scene.nodes().map(weight).collect();
                 let best = nodes.iter().copied().rev().max_by_key(|node| weights[node.index()]);
                 self.preferences.push(Preference { terms: terms.clone(), weights, best });
                 self.preferences.len() - 1

@@ -33,6 +33,16 @@ struct Balance {
 }
 
 impl Balance {
+    fn new(constraint: &Constraint, (domain_of, values): Topology) -> Self {
+        Self {
+            max_skew: usize::try_from(constraint.max_skew).unwrap_or(0),
+            topology_key: constraint.topology_key.clone(),
+            domains: BTreeMap::new(),
+            domain_of,
+            values,
+        }
+    }
+
     /// The size of the smallest domain.
     fn least(&self, sizes: impl Iterator<Item = usize>) -> usize {
         let (mut count, mut least) = (0, usize::MAX);
@@ -96,26 +106,41 @@ fn counts(pod: &Pod) -> bool {
 impl Spread {
     pub(super) fn new(args: &RemovePodsViolatingTopologySpreadConstraintArgs, scene: &Scene, nodes: &[NodeId]) -> Self {
         let selected = |id: &PodId| is_selected(&scene.pod(*id).pod, &args.pods);
-        let pods: Vec<PodId> = scene.pods().filter(selected).collect();
+        let pods: Vec<PodId> = scene.cancel.guard(scene.pods()).filter(selected).collect();
         let mut constraints: Vec<(Str, Constraint)> = Vec::new();
-        for id in &pods {
+        for id in scene.cancel.guard(&pods) {
             let pod = &scene.pod(*id).pod;
-            for spread in pod.spec.topology_spread.iter().filter(|s| args.constraints.contains(&s.when_unsatisfiable)) {
+            let stated = scene.cancel.guard(&pod.spec.topology_spread);
+            for spread in stated.filter(|s| args.constraints.contains(&s.when_unsatisfiable)) {
                 let found = (pod.meta.namespace.clone(), Constraint::of(spread, pod));
-                if is_active(pod) && !constraints.contains(&found) {
+                if is_active(pod) && !scene.cancel.guard(&constraints).any(|known| *known == found) {
                     constraints.push(found);
                 }
             }
         }
-        let mut balances: Vec<Balance> = constraints.iter().map(|(_, c)| balance(c, scene, nodes)).collect();
+        // Many constraints share few topologies.
+        let mut topologies: Vec<(&Constraint, Topology)> = Vec::new();
+        let mut balances: Vec<Balance> = Vec::with_capacity(constraints.len());
+        for (_, constraint) in scene.cancel.guard(&constraints) {
+            let known = topologies.iter().find(|(other, _)| constraint.has_domains_of(other)).map(|(_, it)| it.clone());
+            let topology = known.unwrap_or_else(|| {
+                let made = topology(constraint, scene, nodes);
+                topologies.push((constraint, made.clone()));
+                made
+            });
+            balances.push(Balance::new(constraint, topology));
+        }
+        if scene.cancel.is_set() {
+            return Self { balances: Vec::new(), spoken_of: Rc::default(), value: 0 };
+        }
         let none: Rc<[usize]> = Rc::from([]);
         let mut spoken_of = vec![none; scene.pods().count()];
         let mut by_labels = BTreeMap::<(&Str, Vec<(&Str, &Str)>), Rc<[usize]>>::new();
-        for id in &pods {
+        for id in scene.cancel.guard(&pods) {
             let pod = &*scene.pod(*id).pod;
             let key = (&pod.meta.namespace, pod.meta.labels.iter().collect::<Vec<_>>());
             let of_pod = by_labels.entry(key).or_insert_with(|| {
-                let all = constraints.iter().enumerate();
+                let all = scene.cancel.guard(constraints.iter().enumerate());
                 let speaks = all.filter(|(_, (namespace, c))| *namespace == pod.meta.namespace && c.speaks_of(pod));
                 speaks.map(|(i, _)| i).collect::<Vec<usize>>().into()
             });
@@ -183,10 +208,13 @@ impl Spread {
     }
 }
 
-fn balance(constraint: &Constraint, scene: &Scene, nodes: &[NodeId]) -> Balance {
+/// By node its domain, and by domain its value.
+type Topology = (Rc<Vec<Option<usize>>>, Rc<Vec<Str>>);
+
+fn topology(constraint: &Constraint, scene: &Scene, nodes: &[NodeId]) -> Topology {
     let mut values = BTreeMap::<Str, usize>::new();
     let mut domain_of = vec![None; scene.nodes().count()];
-    for node in nodes.iter().filter(|node| constraint.includes(scene, **node)) {
+    for node in scene.cancel.guard(nodes).filter(|node| constraint.includes(scene, **node)) {
         if let Some(value) = scene.node(*node).node.meta.labels.get(&constraint.topology_key) {
             let next = values.len();
             domain_of[node.index()] = Some(*values.entry(value.clone()).or_insert(next));
@@ -194,13 +222,7 @@ fn balance(constraint: &Constraint, scene: &Scene, nodes: &[NodeId]) -> Balance 
     }
     let mut names = vec![Str::default(); values.len()];
     values.into_iter().for_each(|(value, index)| names[index] = value);
-    Balance {
-        max_skew: usize::try_from(constraint.max_skew).unwrap_or(0),
-        topology_key: constraint.topology_key.clone(),
-        domains: BTreeMap::new(),
-        domain_of: Rc::new(domain_of),
-        values: Rc::new(names),
-    }
+    (Rc::new(domain_of), Rc::new(names))
 }
 
 /// One constraint after the other; each pod is asked once a constraint.
@@ -209,6 +231,7 @@ pub(super) fn propose(draft: &mut Draft<'_, '_>, rule: usize) -> Result<(), Engi
         let mut asked = BTreeSet::<PodId>::new();
         while let Some((id, reason)) = next(draft, rule, index, &asked) {
             asked.insert(id);
+            draft.check()?;
             if !draft.admits(rule, id) {
                 continue;
             }

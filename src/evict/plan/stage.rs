@@ -15,7 +15,7 @@ const CONDITIONS: [&str; 5] = ["PodScheduled", "PodReadyToStartContainers", "Ini
 
 #[derive(Clone)]
 pub(super) struct Stage<'a> {
-    pub(super) scene: Scene,
+    pub(super) scene: Scene<'a>,
     pub(super) view: View,
     /// One for each rule that is enabled, in the order in which they run.
     pub(super) trackers: Vec<Tracker<'a>>,

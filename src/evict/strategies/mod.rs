@@ -26,10 +26,13 @@ use super::outcome::LeftAlone;
 use super::policy::{PluginConfig, PodSelection};
 use super::reason::Reason;
 use super::snapshot::{NodeId, PodId, Scene};
+use crate::cluster::Cancel;
 use crate::model::{Pod, Str, Time};
 
 /// A strategy with its arguments.
 pub trait Strategy {
+    /// Ends soon after the scene's flag is set; what it proposed and answers then means nothing.
+    ///
     /// # Errors
     /// It can't judge at all, such as without the metrics that it needs. Whatever it proposed before stays.
     fn run(&self, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), StrategyError>;
@@ -38,7 +41,7 @@ pub trait Strategy {
 /// What a strategy reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    pub scene: &'a Scene,
+    pub scene: &'a Scene<'a>,
     pub evictor: &'a Evictor<'a>,
     /// The policy's nodes, by name.
     pub nodes: &'a [NodeId],
@@ -125,7 +128,11 @@ impl Flow {
     }
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    fn cancel(&self) -> Cancel<'a> {
+        self.scene.cancel
+    }
+
     /// The evictor's two checks; what they hold back is reported.
     fn admits(&self, pod: PodId, sink: &mut dyn Sink) -> bool {
         reported(self.evictor.admits(pod), pod, sink)
@@ -145,7 +152,7 @@ impl Context<'_> {
 
     /// The active pods of a node that the strategy's own arguments select.
     fn selected_active(&self, node: NodeId, selection: &PodSelection) -> Vec<PodId> {
-        let active = self.scene.node(node).active.iter().copied();
+        let active = self.cancel().guard(&self.scene.node(node).active).copied();
         active.filter(|pod| is_selected(self.pod(*pod), selection)).collect()
     }
 
@@ -176,8 +183,8 @@ pub(super) fn is_selected(pod: &Pod, selection: &PodSelection) -> bool {
 
 /// Walks nodes in order: per node the candidates, least first, until a limit says otherwise.
 fn propose_by_node(context: &Context<'_>, sink: &mut dyn Sink, mut candidates: impl FnMut(NodeId) -> Vec<Candidate>) {
-    for node in context.nodes {
-        for candidate in candidates(*node) {
+    for node in context.cancel().guard(context.nodes) {
+        for candidate in context.cancel().guard(candidates(*node)) {
             if !context.admits(candidate.pod, sink) {
                 continue;
             }

@@ -12,14 +12,16 @@ impl Strategy for PodLifeTimeArgs {
     fn run(&self, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), StrategyError> {
         let now = context.scene.now;
         let on_nodes = context.nodes.iter().flat_map(|node| &context.scene.node(*node).pods).copied();
-        let mut due: Vec<PodId> = on_nodes
+        let mut due: Vec<PodId> = context
+            .cancel()
+            .guard(on_nodes)
             .filter(|id| {
                 let pod = context.pod(*id);
                 is_selected(pod, &self.pods) && self.is_due(pod, now)
             })
             .collect();
         due.sort_by_key(|id| (context.pod(*id).meta.created, *id));
-        for id in due {
+        for id in context.cancel().guard(due) {
             if !context.admits(id, sink) {
                 continue;
             }

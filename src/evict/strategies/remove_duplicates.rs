@@ -35,7 +35,7 @@ struct Group {
 
 impl Strategy for RemoveDuplicatesArgs {
     fn run(&self, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), StrategyError> {
-        for (key, group) in self.count(context, sink) {
+        for (key, group) in context.cancel().guard(self.count(context, sink)) {
             if group.duplicates.is_empty() {
                 continue;
             }
@@ -66,11 +66,11 @@ impl Strategy for RemoveDuplicatesArgs {
 impl RemoveDuplicatesArgs {
     fn count(&self, context: &Context<'_>, sink: &mut dyn Sink) -> BTreeMap<Key, Group> {
         let mut groups = BTreeMap::<Key, Group>::new();
-        for node in context.nodes {
+        for node in context.cancel().guard(context.nodes) {
             // Pods with several owners are duplicates only of pods with the same ones.
             let mut originals = BTreeSet::<Vec<Key>>::new();
             let mut held_back = Vec::new();
-            for id in &context.scene.node(*node).active {
+            for id in context.cancel().guard(&context.scene.node(*node).active) {
                 let pod = context.pod(*id);
                 let skipped = !self.namespaces.admits(&pod.meta.namespace)
                     || pod.meta.owners.is_empty()
@@ -148,14 +148,15 @@ impl<'p> Shape<'p> {
 pub(in crate::evict) fn target_nodes(scene: &Scene, nodes: &[NodeId], pods: impl Iterator<Item = PodId>) -> usize {
     let mut seen: Vec<Shape<'_>> = Vec::new();
     let mut targets = BTreeSet::<NodeId>::new();
-    for id in pods {
+    for id in scene.cancel.guard(pods) {
         let pod = &*scene.pod(id).pod;
         let shape = Shape::of(pod);
         if seen.contains(&shape) {
             continue;
         }
         seen.push(shape);
-        let usable: Vec<NodeId> = nodes.iter().copied().filter(|node| is_usable(scene, pod, *node)).collect();
+        let usable: Vec<NodeId> =
+            scene.cancel.guard(nodes).copied().filter(|node| is_usable(scene, pod, *node)).collect();
         if usable.len() > 1 {
             targets.extend(usable);
         }
@@ -166,5 +167,6 @@ pub(in crate::evict) fn target_nodes(scene: &Scene, nodes: &[NodeId], pods: impl
 /// By taints and labels only; affinity that can't be read counts as matching.
 fn is_usable(scene: &Scene, pod: &Pod, node: NodeId) -> bool {
     let node = &scene.node(node).node;
-    taints::first_forbidding(&pod.spec.tolerations, node).is_none() && node_fit::selects(pod, node) != Selects::No
+    taints::first_forbidding(&pod.spec.tolerations, node, scene.cancel).is_none()
+        && node_fit::selects(pod, node) != Selects::No
 }

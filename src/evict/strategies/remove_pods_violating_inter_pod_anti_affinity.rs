@@ -16,14 +16,14 @@ use crate::model::Str;
 impl Strategy for RemovePodsViolatingInterPodAntiAffinityArgs {
     fn run(&self, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), StrategyError> {
         let mut peers = Peers::default();
-        for node in context.nodes {
+        for node in context.cancel().guard(context.nodes) {
             let pods = context.selected_active(*node, &self.pods);
             peers.on_node.insert(*node, pods.into_iter().collect());
         }
-        for node in context.nodes {
+        for node in context.cancel().guard(context.nodes) {
             let mut pods: Vec<PodId> = peers.on_node.get(node).into_iter().flatten().copied().collect();
             context.sort_by_importance(&mut pods);
-            for id in pods {
+            for id in context.cancel().guard(pods) {
                 let Some(reason) = peers.conflict(context, id, *node) else { continue };
                 if !context.admits(id, sink) {
                     continue;
@@ -57,9 +57,9 @@ impl Peers {
     /// The first term, in the pod's order, that speaks of a pod in its topology, and that pod.
     fn conflict(&mut self, context: &Context<'_>, id: PodId, node: NodeId) -> Option<Reason> {
         let pod = context.pod(id);
-        for term in anti_affinity(pod) {
+        for term in context.cancel().guard(anti_affinity(pod)) {
             let nodes = self.domain(context, &term.topology_key, node);
-            let mut there = nodes.iter().filter_map(|node| self.on_node.get(node)).flatten();
+            let mut there = context.cancel().guard(nodes.iter().filter_map(|node| self.on_node.get(node)).flatten());
             if let Some(peer) = there.find(|peer| term_speaks_of(term, pod, context.pod(**peer))) {
                 let peer = context.pod(*peer).meta.key().into();
                 return Some(Reason::AntiAffinity { peer, topology_key: term.topology_key.clone() });
@@ -73,7 +73,7 @@ impl Peers {
         let label = |node: NodeId| context.scene.node(node).node.meta.labels.get(key).cloned();
         let domains = self.domains.entry(key.clone()).or_insert_with(|| {
             let mut domains = BTreeMap::<Str, Vec<NodeId>>::new();
-            for node in context.nodes {
+            for node in context.cancel().guard(context.nodes) {
                 if let Some(value) = label(*node) {
                     domains.entry(value).or_default().push(*node);
                 }

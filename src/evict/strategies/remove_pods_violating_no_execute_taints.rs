@@ -16,19 +16,19 @@ use crate::model::{Effect, Node, Pod, Taint, Time};
 impl Strategy for RemovePodsViolatingNoExecuteTaintsArgs {
     fn run(&self, context: &Context<'_>, sink: &mut dyn Sink) -> Result<(), StrategyError> {
         let mut due: Vec<(Time, PodId, Reason)> = Vec::new();
-        for node in context.nodes {
+        for node in context.cancel().guard(context.nodes) {
             let place = &context.scene.node(*node).node;
             if place.taints.iter().all(|t| t.effect != Effect::NoExecute) {
                 continue;
             }
-            for id in context.selected_active(*node, &self.pods) {
+            for id in context.cancel().guard(context.selected_active(*node, &self.pods)) {
                 if let Some((time, reason)) = self.due(context.pod(id), place, context.scene.now) {
                     due.push((time, id, reason));
                 }
             }
         }
         due.sort_by_key(|(time, id, _)| (*time, *id));
-        for (time, pod, reason) in due {
+        for (time, pod, reason) in context.cancel().guard(due) {
             if !context.admits(pod, sink) {
                 continue;
             }

@@ -29,8 +29,8 @@ type Rule = fn(&Context<'_>, PodId, NodeId) -> Option<Reason>;
 impl RemovePodsViolatingNodeAffinityArgs {
     /// A total limit ends this kind only; the next one is tried all the same.
     fn propose(&self, context: &Context<'_>, sink: &mut dyn Sink, rule: Rule) {
-        for node in context.nodes {
-            for id in context.selected_active(*node, &self.pods) {
+        for node in context.cancel().guard(context.nodes) {
+            for id in context.cancel().guard(context.selected_active(*node, &self.pods)) {
                 let Some(reason) = rule(context, id, *node) else { continue };
                 if !context.admits(id, sink) {
                     continue;
@@ -61,7 +61,7 @@ fn preferred_elsewhere(context: &Context<'_>, id: PodId, node: NodeId) -> Option
     let weight_of = |node: NodeId| weight(terms, &context.scene.node(node).node);
     let here = weight_of(node);
     // The first of the best by name.
-    let best = context.nodes.iter().copied().rev().max_by_key(|node| weight_of(*node))?;
+    let best = context.cancel().guard(context.nodes.iter().copied().rev()).max_by_key(|node| weight_of(*node))?;
     let name = &context.scene.node(best).node.meta.name;
     (weight_of(best) > here).then(|| Reason::PreferredNodeAffinity { here, best: weight_of(best), node: name.clone() })
 }

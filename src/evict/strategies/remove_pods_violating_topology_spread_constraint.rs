@@ -19,7 +19,7 @@ impl Strategy for RemovePodsViolatingTopologySpreadConstraintArgs {
         let mut told = BTreeSet::<PodId>::new();
         let mut leavers = BTreeMap::<PodId, (Leaver, Constraint)>::new();
         for pods in self.by_namespace(context).values() {
-            for constraint in self.constraints_of(context, &pods.counted) {
+            for constraint in context.cancel().guard(self.constraints_of(context, &pods.counted)) {
                 let moves = balance(context, &constraint, &pods.counted, self.topology_balance_node_fit);
                 if moves.is_empty() {
                     continue;
@@ -38,7 +38,7 @@ impl Strategy for RemovePodsViolatingTopologySpreadConstraintArgs {
             }
         }
         let mut full = BTreeSet::<NodeId>::new();
-        for (id, (leaver, constraint)) in leavers {
+        for (id, (leaver, constraint)) in context.cancel().guard(leavers) {
             let node = context.scene.pod(id).node;
             if full.contains(&node) || !context.passes_pre_eviction(id, sink) {
                 continue;
@@ -67,8 +67,8 @@ struct Pods {
 impl RemovePodsViolatingTopologySpreadConstraintArgs {
     fn by_namespace(&self, context: &Context<'_>) -> BTreeMap<Str, Pods> {
         let mut namespaces = BTreeMap::<Str, Pods>::new();
-        for node in context.nodes {
-            for id in context.selected_active(*node, &self.pods) {
+        for node in context.cancel().guard(context.nodes) {
+            for id in context.cancel().guard(context.selected_active(*node, &self.pods)) {
                 let pods = namespaces.entry(context.pod(id).meta.namespace.clone()).or_default();
                 match context.evictor.passes_filter(id) {
                     Ok(()) => pods.counted.push(id),
@@ -82,14 +82,14 @@ impl RemovePodsViolatingTopologySpreadConstraintArgs {
     /// The distinct constraints that the pods state, in the pods' order.
     fn constraints_of(&self, context: &Context<'_>, pods: &[PodId]) -> Vec<Constraint> {
         let mut found: Vec<Constraint> = Vec::new();
-        for id in pods {
+        for id in context.cancel().guard(pods) {
             let pod = context.pod(*id);
-            for spread in &pod.spec.topology_spread {
+            for spread in context.cancel().guard(&pod.spec.topology_spread) {
                 if !self.constraints.contains(&spread.when_unsatisfiable) {
                     continue;
                 }
                 let constraint = Constraint::of(spread, pod);
-                if !found.contains(&constraint) {
+                if !context.cancel().guard(&found).any(|known| *known == constraint) {
                     found.push(constraint);
                 }
             }

@@ -40,19 +40,24 @@ impl Constraint {
         self.selector.matches(&pod.meta.labels)
     }
 
+    /// Whether another constraint has the same nodes in the same domains, whatever it counts there.
+    pub(in crate::evict) fn has_domains_of(&self, other: &Self) -> bool {
+        self.topology_key == other.topology_key
+            && self.affinity == other.affinity
+            && self.tolerations == other.tolerations
+    }
+
     /// By the inclusion policies.
     pub(in crate::evict) fn includes(&self, scene: &Scene, node: NodeId) -> bool {
         let node = &scene.node(node).node;
         let selected = match &self.affinity {
             None => true,
             Some((node_selector, required)) => {
-                let mut probe = Pod::default();
-                probe.spec.node_selector.clone_from(node_selector);
-                probe.spec.affinity.node.get_or_insert_default().required.clone_from(required);
-                node_fit::selects(&probe, node) == Selects::Yes
+                node_fit::selects_by(node_selector.as_ref(), required.as_ref(), node) == Selects::Yes
             }
         };
-        selected && self.tolerations.as_ref().is_none_or(|list| taints::first_forbidding(list, node).is_none())
+        selected
+            && self.tolerations.as_ref().is_none_or(|list| taints::first_forbidding(list, node, scene.cancel).is_none())
     }
 }
 
@@ -87,12 +92,16 @@ struct Domain {
 /// Evens out the domains of a constraint; `pods` are those of the namespace that the strategy counts.
 pub(super) fn balance(context: &Context<'_>, constraint: &Constraint, pods: &[PodId], must_fit: bool) -> Moves {
     let label = |node: NodeId| context.scene.node(node).node.meta.labels.get(&constraint.topology_key).cloned();
-    let eligible: Vec<NodeId> =
-        context.nodes.iter().copied().filter(|node| constraint.includes(context.scene, *node)).collect();
+    let eligible: Vec<NodeId> = context
+        .cancel()
+        .guard(context.nodes)
+        .copied()
+        .filter(|node| constraint.includes(context.scene, *node))
+        .collect();
     let mut domains: BTreeMap<Str, Vec<PodId>> =
         eligible.iter().filter_map(|node| Some((label(*node)?, Vec::new()))).collect();
     let mut total = 0_usize;
-    for id in pods {
+    for id in context.cancel().guard(pods) {
         let pod = context.pod(*id);
         if pod.meta.is_terminating() || !constraint.speaks_of(pod) {
             continue;
@@ -117,8 +126,9 @@ pub(super) fn balance(context: &Context<'_>, constraint: &Constraint, pods: &[Po
     }
     domains.sort_by(|a, b| (a.pods.len(), &a.value).cmp(&(b.pods.len(), &b.value)));
     let average = Average { total, domains: domains.len() };
-    let below: Vec<NodeId> = eligible
-        .into_iter()
+    let below: Vec<NodeId> = context
+        .cancel()
+        .guard(eligible)
         .filter(|node| {
             let value = label(*node);
             domains.iter().any(|d| Some(&d.value) == value.as_ref() && average.exceeds(d.pods.len()))
@@ -140,7 +150,7 @@ fn even_out(
     // Neither the scene nor the destinations change while one constraint is balanced.
     let mut fit = BTreeMap::<PodId, Result<(), node_fit::Unfits>>::new();
     let (mut small, mut large) = (0, domains.len().saturating_sub(1));
-    while small < large {
+    while small < large && !context.cancel().is_set() {
         if !average.is_below(domains[large].pods.len()) {
             large -= 1;
         }
@@ -156,7 +166,7 @@ fn even_out(
             small += 1;
             continue;
         }
-        for pod in &domains[large].pods {
+        for pod in context.cancel().guard(&domains[large].pods) {
             fit.entry(*pod).or_insert_with(|| node_fit::fits_any_other(context.scene, *pod, below));
         }
         // Those that fit go before those that don't, whatever their class and priority.

@@ -191,7 +191,7 @@ impl Drain<'_> {
     ) -> Turn {
         context.sort_by_importance(&mut removable);
         let mut evicted = 0;
-        for id in removable {
+        for id in context.cancel().guard(removable) {
             if !((self.goes_on)(node) && pool.has_room()) {
                 break;
             }
@@ -226,8 +226,9 @@ impl Drain<'_> {
 
     fn holds_back(&self, context: &Context<'_>, id: PodId) -> Option<LeftAlone> {
         let pod = context.pod(id);
-        let mut destinations = self.destinations.iter().map(|node| &context.scene.node(*node).node);
-        if !destinations.any(|node| taints::may_be_destination(&pod.spec.tolerations, node)) {
+        let cancel = context.cancel();
+        let mut destinations = cancel.guard(self.destinations).map(|node| &context.scene.node(*node).node);
+        if !destinations.any(|node| taints::may_be_destination(&pod.spec.tolerations, node, cancel)) {
             return Some(LeftAlone::NoDestinationTolerated);
         }
         self.excluded_namespaces.contains(&pod.meta.namespace).then_some(LeftAlone::NamespaceExcluded)
@@ -237,5 +238,5 @@ impl Drain<'_> {
 /// The pods of a node that may go by the evictor's filter.
 pub(in crate::evict) fn removable(context: &Context<'_>, sink: &mut dyn Sink, node: NodeId) -> Vec<PodId> {
     let active = context.scene.node(node).active.iter().copied();
-    active.filter(|pod| context.passes_filter(*pod, sink)).collect()
+    context.cancel().guard(active).filter(|pod| context.passes_filter(*pod, sink)).collect()
 }

@@ -14,11 +14,10 @@ mod spread_traps;
 mod utilization_traps;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::policy::{DefaultEvictorArgs, PluginConfig, PodLifeTimeArgs, Policy, PolicyProfile};
 use super::{Outcome, Scene, cycle as cycles, plan};
-use crate::cluster::{PodInfo, View};
+use crate::cluster::{Cancel, PodInfo, View};
 use crate::engine::Profile;
 use crate::model::testing::{NodeBuilder, PodBuilder, node, pod};
 use crate::model::{Object, Time};
@@ -74,7 +73,7 @@ impl Given {
     }
 
     /// As strategies and as the engine see it.
-    fn stage(&self) -> (Scene, View) {
+    fn stage(&self) -> (Scene<'static>, View) {
         let mut view = View::default();
         for object in &self.objects {
             view.set_object(object.clone());
@@ -88,10 +87,10 @@ impl Given {
             view.add_pod(Arc::new(PodInfo::bound(pod.clone())));
         }
         let objects = view.objects().clone();
-        (Scene::new(nodes.into_iter(), pods.into_iter(), objects, Time::from_secs(NOW)), view)
+        (Scene::new(nodes.into_iter(), pods.into_iter(), objects, Time::from_secs(NOW), Cancel::never()), view)
     }
 
-    fn scene(&self) -> Scene {
+    fn scene(&self) -> Scene<'static> {
         self.stage().0
     }
 
@@ -99,11 +98,11 @@ impl Given {
         let (scene, view) = self.stage();
         let profile = Arc::new(Profile::default());
         let profiles = |name: &str| (name == &**profile.name()).then(|| profile.clone());
-        plan::plan(scene, view, &self.policy, &profiles, &AtomicBool::new(false)).unwrap()
+        plan::plan(scene, view, &self.policy, &profiles).unwrap()
     }
 
     fn outcome(&self) -> Outcome {
-        cycles::compatible(&self.scene(), &self.policy)
+        cycles::compatible(&self.scene(), &self.policy).unwrap()
     }
 
     /// Names of the pods that go, in order.

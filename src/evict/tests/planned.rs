@@ -1,7 +1,6 @@
 //! What PLANNED adds to the strategies: landings, joint moves, gains, and why a pod is left alone.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::{Given, given, names, old, plan, replica, with_plugin};
 use crate::engine::plugins::ScoringStrategy;
@@ -177,7 +176,7 @@ fn plan_packed(given: &Given) -> Outcome {
     };
     let profile = Arc::new(packs.apply(&Profile::default()).unwrap());
     let (scene, view) = given.stage();
-    plan::plan(scene, view, &given.policy, &|_| Some(profile.clone()), &AtomicBool::new(false)).unwrap()
+    plan::plan(scene, view, &given.policy, &|_| Some(profile.clone())).unwrap()
 }
 
 /// A pod of an owner of its own.

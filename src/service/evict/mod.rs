@@ -117,7 +117,7 @@ pub(super) fn plan(
 ) -> Result<Outcome, ServiceError> {
     check(cancel)?;
     let outcome = match mode {
-        Mode::Compatible => evict::compatible(snapshot, policy, now),
+        Mode::Compatible => evict::compatible(snapshot, policy, now, cancel)?,
         Mode::Planned => evict::planned(snapshot, policy, &|name| profiles.find(name), now, cancel)?,
     };
     check(cancel)?;

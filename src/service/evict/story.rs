@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::PodName;
-use crate::cluster::{PodState, Snapshot};
+use crate::cluster::{Cancel, PodState, Snapshot};
 use crate::engine::{self, IncomingPod, Options, message};
 use crate::evict::evictor::{Evictor, Protection};
 use crate::evict::limits::Budget;
@@ -123,7 +123,7 @@ pub(super) fn find(snapshot: &Snapshot, named: &PodName) -> Result<Arc<Pod>, Ser
 }
 
 pub(super) fn tell(asked: &Asked<'_>, outcome: &Outcome, pod: Arc<Pod>) -> Result<PodStory, ServiceError> {
-    let scene = Scene::of(asked.snapshot, asked.now);
+    let scene = Scene::of(asked.snapshot, asked.now, Cancel::new(asked.cancel));
     let nodes = scene.ready_nodes(asked.policy.node_selector.as_ref());
     let placed = placed(asked, &scene, &nodes, outcome, &pod);
     let (profiles, not_considered) = match placed {
@@ -139,6 +139,8 @@ pub(super) fn tell(asked: &Asked<'_>, outcome: &Outcome, pod: Arc<Pod>) -> Resul
     };
     let budgets = scene.budgets_of(&pod).map(|budget| state(budget)).collect();
     let landing = landing(asked, &pod)?;
+    // What strategies and the evictor said after it was set means nothing.
+    super::check(asked.cancel)?;
     Ok(PodStory { pod, not_considered, budgets, profiles, landing })
 }
 

@@ -3,7 +3,7 @@
 use super::{Domains, InterPodAffinity, NAME, affinity_key, pod_set, required};
 use crate::cluster::counts::CountKey;
 use crate::cluster::terms::Role;
-use crate::cluster::{NodeRow, PodInfo};
+use crate::cluster::{Cancel, NodeRow, PodInfo};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::model::Pod;
@@ -12,7 +12,9 @@ impl FilterPlugin for InterPodAffinity {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
         let (view, pod, profile) = (cycle.view, cycle.pod.pod, cycle.profile);
         let mut existing = Vec::new();
-        for (term, tally) in view.terms().matching(pod, view.objects(), |role| role == Role::RequiredAntiAffinity) {
+        let cancel = cycle.cancel;
+        let matching = view.terms().matching(pod, view.objects(), |role| role == Role::RequiredAntiAffinity);
+        for (term, tally) in cancel.guard(matching) {
             let domains = Domains::of_key(&mut existing, &term.topology_key);
             for (node, count) in tally.iter().filter_map(|(ordinal, count)| Some((view.node(ordinal)?, count))) {
                 domains.add(&node, i64::from(count));
@@ -27,20 +29,20 @@ impl FilterPlugin for InterPodAffinity {
         let friends = affinity_key(pod, profile);
         let mut affinity: Vec<Domains> = affinity.iter().map(|t| Domains::new(t.topology_key.clone())).collect();
         if let Some(key) = &friends {
-            for (node, count) in view.counter(key.clone()).nodes() {
-                affinity.iter_mut().for_each(|domains| domains.add(&node, i64::from(count)));
+            for (node, count) in cancel.guard(view.counter(key.clone()).nodes()) {
+                cancel.guard(&mut affinity).for_each(|domains| domains.add(&node, i64::from(count)));
             }
         }
-        let anti = anti.iter().map(|term| {
+        let anti = cancel.guard(anti).map(|term| {
             let foes = CountKey::new(pod_set(term, pod, profile), true);
             let mut domains = Domains::new(term.topology_key.clone());
             let counter = view.counter(foes.clone());
-            counter.nodes().for_each(|(node, count)| domains.add(&node, i64::from(count)));
+            cancel.guard(counter.nodes()).for_each(|(node, count)| domains.add(&node, i64::from(count)));
             (foes, domains)
         });
         let anti = anti.collect();
         let own = friends.as_ref().is_some_and(|key| key.matches(pod, view.objects()));
-        PreFilter::Filter(Box::new(Filter { pod, friends, affinity, own, anti, existing }))
+        PreFilter::Filter(Box::new(Filter { pod, friends, affinity, own, anti, existing, cancel }))
     }
 }
 
@@ -56,6 +58,7 @@ struct Filter<'a> {
     anti: Vec<(CountKey, Domains)>,
     /// Pods whose required anti-affinity speaks of the incoming pod, by topology key.
     existing: Vec<Domains>,
+    cancel: Cancel<'a>,
 }
 
 impl Filter<'_> {
@@ -81,15 +84,15 @@ impl Filter<'_> {
 
     fn update(&mut self, node: &NodeRow<'_>, other: &PodInfo, delta: i64) {
         let objects = node.view().objects();
-        for term in other.terms.iter().filter(|t| t.role == Role::RequiredAntiAffinity) {
+        for term in self.cancel.guard(&other.terms).filter(|t| t.role == Role::RequiredAntiAffinity) {
             if term.pods.matches(self.pod, objects) {
                 Domains::of_key(&mut self.existing, &term.topology_key).add(node, delta);
             }
         }
         if self.friends.as_ref().is_some_and(|key| key.matches(&other.pod, objects)) {
-            self.affinity.iter_mut().for_each(|domains| domains.add(node, delta));
+            self.cancel.guard(&mut self.affinity).for_each(|domains| domains.add(node, delta));
         }
-        for (foes, domains) in &mut self.anti {
+        for (foes, domains) in self.cancel.guard(&mut self.anti) {
             if foes.matches(&other.pod, objects) {
                 domains.add(node, delta);
             }

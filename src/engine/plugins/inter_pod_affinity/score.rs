@@ -12,18 +12,19 @@ impl ScorePlugin for InterPodAffinity {
             return PreScore::Skip;
         }
         let mut worth = Vec::new();
-        for (term, weight) in preferences(pod) {
+        let cancel = cycle.cancel;
+        for (term, weight) in cancel.guard(preferences(pod)) {
             let Some(key) = count_key(term, pod, cycle.profile) else { continue };
             let domains = Domains::of_key(&mut worth, &term.topology_key);
             let counter = view.counter(key);
-            counter.nodes().for_each(|(node, count)| domains.add(&node, weight * i64::from(count)));
+            cancel.guard(counter.nodes()).for_each(|(node, count)| domains.add(&node, weight * i64::from(count)));
         }
         let weight = |role| match role {
             Role::RequiredAffinity => self.hard_pod_affinity_weight,
             Role::RequiredAntiAffinity => 0,
             Role::Preferred(weight) => i64::from(weight),
         };
-        for (term, tally) in view.terms().matching(pod, view.objects(), |role| weight(role) != 0) {
+        for (term, tally) in cancel.guard(view.terms().matching(pod, view.objects(), |role| weight(role) != 0)) {
             let domains = Domains::of_key(&mut worth, &term.topology_key);
             for (node, count) in tally.iter().filter_map(|(ordinal, count)| Some((view.node(ordinal)?, count))) {
                 domains.add(&node, weight(term.role) * i64::from(count));

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::cluster::PodInfo;
+use crate::engine::Cancel;
 use crate::engine::plugin::{Cycle, IncomingPod, NodeFilter, PreFilter};
 use crate::engine::status::Reason;
 use crate::engine::testing::{Scene, only, scene};
@@ -272,7 +273,7 @@ fn filter_after(
 ) -> Option<Vec<&'static str>> {
     let new = new.build();
     let (incoming, profile, plugin) = (IncomingPod::new(&new), Profile::default(), InterPodAffinity::default());
-    let cycle = Cycle { view: &scene.view, pod: &incoming, profile: &profile };
+    let cycle = Cycle::new(&scene.view, &incoming, &profile, Cancel::never());
     let PreFilter::Filter(mut filter) = FilterPlugin::prepare(&plugin, &cycle) else { return None };
     changes(&mut *filter, &|node, p| PodInfo::on(Arc::new(p.build()), node.into()));
     let names = ["a1", "a2", "b1"];

@@ -60,7 +60,7 @@ impl FilterPlugin for CheckServiceAffinity {
         if self.asks_others(view, pod) {
             let key = like(pod);
             let mut others: Vec<Place> = Vec::new();
-            for (row, _) in view.counter(key.clone()).nodes() {
+            for (row, _) in cycle.cancel.guard(view.counter(key.clone()).nodes()) {
                 others.extend(row.pods().iter().filter(|p| key.matches(&p.pod, view.objects())).map(|p| Place::of(p)));
             }
             others.sort();
@@ -151,6 +151,7 @@ impl NodeFilter for Filter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Cancel;
     use crate::engine::testing::{Scene, only, scene};
     use crate::model::testing::{node, pod, service};
 
@@ -192,7 +193,7 @@ mod tests {
         let profile = Profile::default();
         let rule = CheckServiceAffinity { labels: vec!["rack".into()] };
         let PreFilter::Filter(mut filter) =
-            rule.prepare(&Cycle { view: &scene.view, pod: &incoming, profile: &profile })
+            rule.prepare(&Cycle::new(&scene.view, &incoming, &profile, Cancel::never()))
         else {
             panic!("no filter")
         };

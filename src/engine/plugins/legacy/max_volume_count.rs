@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::NodeRow;
+use crate::cluster::{Cancel, NodeRow};
 use crate::cluster::pod_volumes::ephemeral_claim;
 use crate::cluster::view::ObjectTable;
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
@@ -126,13 +126,17 @@ impl FilterPlugin for MaxVolumeCount {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
         let mut wanted = BTreeSet::new();
         ids(cycle.pod.pod, cycle.view.objects(), self.kind, &mut wanted);
-        if wanted.is_empty() { PreFilter::Skip } else { PreFilter::Filter(Box::new(Filter { rule: self, wanted })) }
+        if wanted.is_empty() {
+            return PreFilter::Skip;
+        }
+        PreFilter::Filter(Box::new(Filter { rule: self, wanted, cancel: cycle.cancel }))
     }
 }
 
 struct Filter<'a> {
     rule: &'a MaxVolumeCount,
     wanted: BTreeSet<Id>,
+    cancel: Cancel<'a>,
 }
 
 impl Filter<'_> {
@@ -152,7 +156,7 @@ impl NodeFilter for Filter<'_> {
             return Ok(());
         }
         let mut used = BTreeSet::new();
-        for pod in node.pods() {
+        for pod in self.cancel.guard(node.pods()) {
             ids(&pod.pod, node.view().objects(), self.rule.kind, &mut used);
         }
         let new = self.wanted.difference(&used).count();

@@ -1,6 +1,6 @@
 //! PodToleratesNodeNoExecuteTaints (spec 8.1): TaintToleration's rule for NoExecute taints alone, in its words.
 
-use crate::cluster::NodeRow;
+use crate::cluster::{Cancel, NodeRow};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::model::{Effect, Pod};
@@ -26,17 +26,18 @@ impl FilterPlugin for PodToleratesNodeNoExecuteTaints {
     }
 
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
-        PreFilter::Filter(Box::new(Filter { pod: cycle.pod.pod }))
+        PreFilter::Filter(Box::new(Filter { pod: cycle.pod.pod, cancel: cycle.cancel }))
     }
 }
 
 struct Filter<'a> {
     pod: &'a Pod,
+    cancel: Cancel<'a>,
 }
 
 impl NodeFilter for Filter<'_> {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
-        let mut evicting = node.node().taints.iter().filter(|t| t.effect == Effect::NoExecute);
+        let mut evicting = self.cancel.guard(&node.node().taints).filter(|t| t.effect == Effect::NoExecute);
         match evicting.find(|taint| !self.pod.spec.tolerations.iter().any(|t| t.tolerates(taint))) {
             None => Ok(()),
             Some(taint) => Err(Rejection::unresolvable(

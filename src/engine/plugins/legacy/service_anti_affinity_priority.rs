@@ -40,7 +40,7 @@ impl ScorePlugin for ServiceAntiAffinityPriority {
         let mut score = Score { label: &self.label, total: 0, domains: FxHashMap::default() };
         if let Some(key) = key(cycle.view, cycle.pod.pod) {
             let counter = cycle.view.counter(key);
-            for node in feasible {
+            for node in cycle.cancel.guard(feasible) {
                 let count = i64::from(counter.count(node));
                 score.total += count;
                 if let Some(value) = node.labels().get(&self.label) {

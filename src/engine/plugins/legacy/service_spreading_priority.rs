@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::cluster::counts::CountKey;
-use crate::cluster::{NodeRow, Ordinal, View};
+use crate::cluster::{Cancel, NodeRow, Ordinal, View};
 use crate::engine::plugin::{Cycle, MAX_SCORE, NodeScore, Plugin, PreScore, ScorePlugin};
 use crate::engine::plugins::pod_topology_spread::selector_of_services;
 use crate::engine::profile::Profile;
@@ -23,8 +23,8 @@ const ZONE_WEIGHT: f64 = 2.0 / 3.0;
 pub struct ServiceSpreadingPriority;
 
 /// How the pods of the pod's services are counted; None if no service selects it.
-fn key(view: &View, pod: &Pod) -> Option<CountKey> {
-    let selector = selector_of_services(view, pod);
+fn key(view: &View, pod: &Pod, cancel: Cancel<'_>) -> Option<CountKey> {
+    let selector = selector_of_services(view, pod, cancel);
     (!selector.is_everything()).then(|| CountKey::in_namespace(pod.meta.namespace.clone(), selector, false))
 }
 
@@ -45,7 +45,7 @@ impl Plugin for ServiceSpreadingPriority {
     }
 
     fn count_keys(&self, view: &View, pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
-        if pod.spec.topology_spread.is_empty() { key(view, pod).into_iter().collect() } else { Vec::new() }
+        if pod.spec.topology_spread.is_empty() { key(view, pod, Cancel::never()).into_iter().collect() } else { Vec::new() }
     }
 }
 
@@ -56,8 +56,8 @@ impl ScorePlugin for ServiceSpreadingPriority {
             return PreScore::Skip;
         }
         let mut score = Score::default();
-        let counter = key(cycle.view, cycle.pod.pod).map(|key| cycle.view.counter(key));
-        for node in feasible {
+        let counter = key(cycle.view, cycle.pod.pod, cycle.cancel).map(|key| cycle.view.counter(key));
+        for node in cycle.cancel.guard(feasible) {
             let count = counter.as_ref().map_or(0, |counter| i64::from(counter.count(node)));
             score.most = score.most.max(count);
             score.nodes.insert(node.ordinal(), count);

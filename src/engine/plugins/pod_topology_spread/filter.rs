@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Constraint, Counter, NAME, PodTopologySpread, has_all_keys, includes};
-use crate::cluster::{NodeRow, PodInfo};
+use crate::cluster::{Cancel, NodeRow, PodInfo};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::model::topology_spread::WhenUnsatisfiable;
@@ -12,15 +12,15 @@ use crate::model::{Pod, Str};
 impl FilterPlugin for PodTopologySpread {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
         let pod = cycle.pod.pod;
-        let constraints = self.constraints(cycle.view, pod, WhenUnsatisfiable::DoNotSchedule).list;
+        let constraints = self.constraints(cycle.view, pod, WhenUnsatisfiable::DoNotSchedule, cycle.cancel).list;
         if constraints.is_empty() {
             return PreFilter::Skip;
         }
         let counters: Vec<Counter<'_>> = constraints.iter().map(|c| Counter::new(cycle.view, pod, c)).collect();
         let mut counts: Vec<FxHashMap<Str, i64>> = vec![FxHashMap::default(); constraints.len()];
-        for node in cycle.view.nodes().filter(|n| has_all_keys(&constraints, n.node())) {
-            for ((constraint, counter), domains) in constraints.iter().zip(&counters).zip(&mut counts) {
-                if !includes(constraint, node.node(), pod) {
+        for node in cycle.cancel.guard(cycle.view.nodes()).filter(|n| has_all_keys(&constraints, n.node())) {
+            for ((constraint, counter), domains) in cycle.cancel.guard(constraints.iter().zip(&counters).zip(&mut counts)) {
+                if !includes(constraint, node.node(), pod, cycle.cancel) {
                     continue;
                 }
                 if let Some(value) = node.labels().get(&constraint.key) {
@@ -35,7 +35,7 @@ impl FilterPlugin for PodTopologySpread {
             hard.refresh_minimum();
             hard
         });
-        PreFilter::Filter(Box::new(Filter { pod, constraints: hard.collect() }))
+        PreFilter::Filter(Box::new(Filter { pod, constraints: hard.collect(), cancel: cycle.cancel }))
     }
 }
 
@@ -59,6 +59,7 @@ impl Hard {
 struct Filter<'a> {
     pod: &'a Pod,
     constraints: Vec<Hard>,
+    cancel: Cancel<'a>,
 }
 
 impl Filter<'_> {
@@ -71,8 +72,8 @@ impl Filter<'_> {
         if !self.constraints.iter().all(|h| node.labels().contains_key(&h.constraint.key)) {
             return;
         }
-        for hard in &mut self.constraints {
-            if !includes(&hard.constraint, node.node(), self.pod)
+        for hard in self.cancel.guard(&mut self.constraints) {
+            if !includes(&hard.constraint, node.node(), self.pod, self.cancel)
                 || !hard.constraint.selector.matches(&other.pod.meta.labels)
             {
                 continue;

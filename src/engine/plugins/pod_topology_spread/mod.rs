@@ -7,7 +7,7 @@ mod filter;
 mod score;
 
 use crate::cluster::counts::{self, CountKey};
-use crate::cluster::{NodeRow, View};
+use crate::cluster::{Cancel, NodeRow, View};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
 use crate::engine::plugins::{node_affinity, taint_toleration};
@@ -69,7 +69,7 @@ impl Plugin for PodTopologySpread {
 
     fn count_keys(&self, view: &View, pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
         let kinds = [WhenUnsatisfiable::DoNotSchedule, WhenUnsatisfiable::ScheduleAnyway];
-        let constraints = kinds.into_iter().flat_map(|when| self.constraints(view, pod, when).list);
+        let constraints = kinds.into_iter().flat_map(|when| self.constraints(view, pod, when, Cancel::never()).list);
         constraints.filter_map(|c| count_key(pod, &c.selector)).collect()
     }
 }
@@ -92,10 +92,10 @@ struct Constraints {
 
 impl PodTopologySpread {
     /// The pod's constraints of one kind. Defaults hold only for a pod that has no constraint of either kind.
-    fn constraints(&self, view: &View, pod: &Pod, when: WhenUnsatisfiable) -> Constraints {
+    fn constraints(&self, view: &View, pod: &Pod, when: WhenUnsatisfiable, cancel: Cancel<'_>) -> Constraints {
         let own = &pod.spec.topology_spread;
         if !own.is_empty() {
-            let list = own.iter().filter(|c| c.when_unsatisfiable == when).map(|c| {
+            let list = cancel.guard(own).filter(|c| c.when_unsatisfiable == when).map(|c| {
                 let keys = c.match_label_keys.iter();
                 let pairs = keys.filter_map(|k| Some(Requirement::equals(k.clone(), pod.meta.labels.get(k)?.clone())));
                 resolve(c, c.selector.and(pairs))
@@ -107,7 +107,7 @@ impl PodTopologySpread {
             DefaultConstraints::List(list) => (list.clone(), true),
         };
         let mut wanted = defaults.iter().filter(|c| c.when_unsatisfiable == when).peekable();
-        let selector = if wanted.peek().is_some() { deduced_selector(view, pod) } else { LabelSelector::everything() };
+        let selector = if wanted.peek().is_some() { deduced_selector(view, pod, cancel) } else { LabelSelector::everything() };
         let list = if selector.is_everything() {
             // Nothing owns or serves the pod: there is no set of its like to spread.
             Vec::new()
@@ -139,9 +139,9 @@ fn system_defaults() -> Vec<TopologySpreadConstraint> {
 }
 
 /// What all services that select a pod select; everything, if none does.
-pub(super) fn selector_of_services(view: &View, pod: &Pod) -> LabelSelector {
+pub(super) fn selector_of_services(view: &View, pod: &Pod, cancel: Cancel<'_>) -> LabelSelector {
     let mut merged = crate::model::Labels::default();
-    for service in view.objects().services(&pod.meta.namespace) {
+    for service in cancel.guard(view.objects().services(&pod.meta.namespace)) {
         let Some(selector) = &service.selector else { continue };
         if selector.is_subset_of(&pod.meta.labels) {
             for (key, value) in selector.iter() {
@@ -153,10 +153,10 @@ pub(super) fn selector_of_services(view: &View, pod: &Pod) -> LabelSelector {
 }
 
 /// The selector of a pod's like: of all services that select it, and of its controller.
-fn deduced_selector(view: &View, pod: &Pod) -> LabelSelector {
+fn deduced_selector(view: &View, pod: &Pod, cancel: Cancel<'_>) -> LabelSelector {
     let namespace = &pod.meta.namespace;
     let objects = view.objects();
-    let selector = selector_of_services(view, pod);
+    let selector = selector_of_services(view, pod, cancel);
     let Some(owner) = pod.meta.controller() else { return selector };
     let owned = match (&*owner.api_version, &*owner.kind) {
         ("v1", "ReplicationController") => objects
@@ -200,9 +200,9 @@ impl<'a> Counter<'a> {
 }
 
 /// Whether a node takes part in counting for a constraint (`nodeAffinityPolicy`, `nodeTaintsPolicy`).
-fn includes(constraint: &Constraint, node: &Node, pod: &Pod) -> bool {
+fn includes(constraint: &Constraint, node: &Node, pod: &Pod, cancel: Cancel<'_>) -> bool {
     (!constraint.honor_affinity || node_affinity::matches_required(node, pod))
-        && (!constraint.honor_taints || taint_toleration::untolerated(node, pod).is_none())
+        && (!constraint.honor_taints || taint_toleration::untolerated(node, pod, cancel).is_none())
 }
 
 /// Whether a node carries every constraint's key.

@@ -12,16 +12,16 @@ use crate::model::topology_spread::WhenUnsatisfiable;
 impl ScorePlugin for PodTopologySpread {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>, feasible: &[NodeRow<'a>]) -> PreScore<'a> {
         let (view, pod) = (cycle.view, cycle.pod.pod);
-        let constraints = self.constraints(view, pod, WhenUnsatisfiable::ScheduleAnyway);
+        let constraints = self.constraints(view, pod, WhenUnsatisfiable::ScheduleAnyway, cycle.cancel);
         if constraints.list.is_empty() {
             return PreScore::Skip;
         }
         let (require_all, constraints) = (constraints.require_all, constraints.list);
         let scored = |node: &NodeRow<'_>| !require_all || has_all_keys(&constraints, node.node());
-        let ignored: Vec<Ordinal> = feasible.iter().filter(|n| !scored(n)).map(NodeRow::ordinal).collect();
+        let ignored: Vec<Ordinal> = cycle.cancel.guard(feasible).filter(|n| !scored(n)).map(NodeRow::ordinal).collect();
 
         let mut soft: Vec<Soft<'a>> = Vec::with_capacity(constraints.len());
-        for constraint in &constraints {
+        for constraint in cycle.cancel.guard(&constraints) {
             let counter = Counter::new(view, pod, constraint);
             if &*constraint.key == HOSTNAME_LABEL {
                 let size = feasible.len() - ignored.len();
@@ -30,15 +30,15 @@ impl ScorePlugin for PodTopologySpread {
             }
             // Only domains of nodes that can be chosen are of interest; an absent label is the domain "".
             let mut domains: FxHashMap<Str, i64> = FxHashMap::default();
-            for node in feasible.iter().filter(|n| scored(n)) {
+            for node in cycle.cancel.guard(feasible).filter(|n| scored(n)) {
                 let value = node.labels().get(&constraint.key);
                 if !domains.contains_key(value.map_or("", |v| v)) {
                     domains.insert(value.cloned().unwrap_or_default(), 0);
                 }
             }
             // The pods of all nodes count, though, also of those that aren't feasible.
-            let nodes = counter.nodes();
-            for (node, count) in nodes.filter(|(n, _)| scored(n) && includes(constraint, n.node(), pod)) {
+            let nodes = cycle.cancel.guard(counter.nodes());
+            for (node, count) in nodes.filter(|(n, _)| scored(n) && includes(constraint, n.node(), pod, cycle.cancel)) {
                 let value = node.labels().get(&constraint.key).map_or("", |v| v);
                 if let Some(total) = domains.get_mut(value) {
                     *total += count;

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::cluster::PodInfo;
+use crate::engine::Cancel;
 use crate::engine::plugin::{Cycle, IncomingPod, NodeFilter, PreFilter};
 use crate::engine::profile::Profile;
 use crate::engine::status::Reason;
@@ -161,7 +162,7 @@ fn match_label_keys_narrow_the_selector_to_the_pods_own_values() {
 fn passing(s: &Scene, p: PodBuilder, changes: impl FnOnce(&mut dyn NodeFilter)) -> Vec<&'static str> {
     let p = p.build();
     let (incoming, profile, plugin) = (IncomingPod::new(&p), Profile::default(), PodTopologySpread::default());
-    let cycle = Cycle { view: &s.view, pod: &incoming, profile: &profile };
+    let cycle = Cycle::new(&s.view, &incoming, &profile, Cancel::never());
     let PreFilter::Filter(mut filter) = FilterPlugin::prepare(&plugin, &cycle) else { panic!("skipped") };
     changes(&mut *filter);
     ["a1", "a2", "b1"].into_iter().filter(|n| filter.check(&s.view.node_named(n).unwrap()).is_ok()).collect()

@@ -1,5 +1,6 @@
 //! The claims of a pod, sorted by how they get their volumes.
 
+use crate::cluster::Cancel;
 use crate::cluster::pod_volumes::ephemeral_claim;
 use crate::cluster::view::ObjectTable;
 use crate::engine::volume_reason::{Resource, VolumeReason};
@@ -25,8 +26,8 @@ pub(super) enum Refusal {
 
 impl<'a> Claims<'a> {
     /// None for a pod without claims.
-    pub(super) fn of(objects: &'a ObjectTable, pod: &Pod) -> Result<Option<Self>, Refusal> {
-        let claims = find(objects, pod).map_err(Refusal::Reject)?;
+    pub(super) fn of(objects: &'a ObjectTable, pod: &Pod, cancel: Cancel<'_>) -> Result<Option<Self>, Refusal> {
+        let claims = find(objects, pod, cancel).map_err(Refusal::Reject)?;
         if claims.is_empty() {
             return Ok(None);
         }
@@ -49,10 +50,14 @@ impl<'a> Claims<'a> {
 }
 
 /// All claims of a pod, or the first one's fault.
-fn find<'a>(objects: &'a ObjectTable, pod: &Pod) -> Result<Vec<&'a PersistentVolumeClaim>, VolumeReason> {
+fn find<'a>(
+    objects: &'a ObjectTable,
+    pod: &Pod,
+    cancel: Cancel<'_>,
+) -> Result<Vec<&'a PersistentVolumeClaim>, VolumeReason> {
     let namespace = &pod.meta.namespace;
     let mut claims = Vec::new();
-    for volume in &pod.spec.volumes {
+    for volume in cancel.guard(&pod.spec.volumes) {
         let (name, is_ephemeral) = match &volume.source {
             VolumeSource::PersistentVolumeClaim { claim, .. } => (claim.clone(), false),
             VolumeSource::Ephemeral => (ephemeral_claim(pod, &volume.name), true),

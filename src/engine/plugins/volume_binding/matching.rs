@@ -3,7 +3,7 @@
 use super::bound::reaches;
 use super::label_index::{LabelIndex, pairs_of_terms};
 use crate::cluster::pod_volumes::ClaimKey;
-use crate::cluster::{NodeRow, View};
+use crate::cluster::{Cancel, NodeRow, View};
 use crate::model::Str;
 use crate::model::storage::{PersistentVolume, PersistentVolumeClaim};
 
@@ -15,22 +15,23 @@ pub(super) struct Candidates<'a> {
     /// The smallest first; of equal ones the first by name (upstream: any).
     free: Vec<&'a PersistentVolume>,
     by_label: LabelIndex<'a>,
+    cancel: Option<Cancel<'a>>,
 }
 
 impl<'a> Candidates<'a> {
-    pub(super) fn of(view: &'a View, claim: &PersistentVolumeClaim, key: &ClaimKey) -> Self {
+    pub(super) fn of(view: &'a View, claim: &PersistentVolumeClaim, key: &ClaimKey, cancel: Cancel<'a>) -> Self {
         let objects = view.objects();
         let held = view.volumes().binding_of(key).and_then(|binding| binding.volume.as_ref());
         let held = held.and_then(|volume| objects.persistent_volume(volume)).filter(|v| v.claim_ref.is_none());
         let claimed = objects.volumes_claimed_by(key).iter().filter(|volume| volume.is_claimed_by(claim));
         let reserved = claimed.chain(held).map(|volume| &**volume).filter(|volume| fits(claim, volume)).collect();
-        let free: Vec<&PersistentVolume> = objects
-            .free_volumes(&claim.class(), claim.request)
+        let free: Vec<&PersistentVolume> = cancel
+            .guard(objects.free_volumes(&claim.class(), claim.request))
             .map(|volume| &**volume)
             .filter(|volume| fits(claim, volume) && suits(claim, volume) && !is_held(view, &volume.meta.name))
             .collect();
-        let by_label = LabelIndex::new(free.iter().map(|volume| pairs_of_terms(volume.node_affinity.as_ref())));
-        Self { reserved, free, by_label }
+        let by_label = LabelIndex::new(cancel.guard(&free).map(|volume| pairs_of_terms(volume.node_affinity.as_ref())));
+        Self { reserved, free, by_label, cancel: Some(cancel) }
     }
 
     /// The volume that the claim gets on a node.
@@ -39,7 +40,8 @@ impl<'a> Candidates<'a> {
         if let Some(volume) = self.reserved.iter().find(|volume| !taken(&volume.meta.name)) {
             return reaches(volume).then_some(*volume);
         }
-        let accept = |i: usize| reaches(self.free[i]) && !taken(&self.free[i].meta.name);
+        let ends = || self.cancel.is_some_and(Cancel::is_set);
+        let accept = |i: usize| ends() || (reaches(self.free[i]) && !taken(&self.free[i].meta.name));
         self.by_label.first(node.labels(), accept).map(|i| self.free[i])
     }
 }

@@ -16,6 +16,7 @@ mod label_index;
 mod matching;
 mod provisioning;
 
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use self::bound::Bound;
@@ -23,7 +24,7 @@ use self::claims::{Claims, Refusal};
 use self::matching::Candidates;
 use self::provisioning::Provisioning;
 use crate::cluster::pod_volumes::ClaimKey;
-use crate::cluster::{NodeRow, View, VolumeBinding};
+use crate::cluster::{Cancel, NodeRow, View, VolumeBinding};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter, PreScore, ScorePlugin};
 use crate::engine::status::{Code, Reason, Rejection};
@@ -73,11 +74,11 @@ impl ScorePlugin for VolumeBindingPlugin {
 
 impl FilterPlugin for VolumeBindingPlugin {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
-        match Claims::of(cycle.view.objects(), cycle.pod.pod) {
+        match Claims::of(cycle.view.objects(), cycle.pod.pod, cycle.cancel) {
             Err(Refusal::Error(error)) => PreFilter::Error(error),
             Err(Refusal::Reject(reason)) => PreFilter::Reject(Rejection::unresolvable(NAME, Reason::Volume(reason))),
             Ok(None) => PreFilter::Skip,
-            Ok(Some(claims)) => PreFilter::Filter(Box::new(Filter::new(cycle.view, &claims))),
+            Ok(Some(claims)) => PreFilter::Filter(Box::new(Filter::new(cycle, &claims))),
         }
     }
 }
@@ -93,15 +94,15 @@ struct Delayed<'a> {
 }
 
 impl<'a> Delayed<'a> {
-    fn new(view: &'a View, claim: &'a PersistentVolumeClaim) -> Self {
+    fn new(view: &'a View, claim: &'a PersistentVolumeClaim, cancel: Cancel<'a>) -> Self {
         let key = (claim.meta.namespace.clone(), claim.meta.name.clone());
         let held = view.volumes().binding_of(&key).filter(|binding| binding.volume.is_none());
         let selected = claim.selected_node().or(held.map(|binding| &binding.node)).cloned();
         let candidates = match selected {
             Some(_) => Candidates::default(),
-            None => Candidates::of(view, claim, &key),
+            None => Candidates::of(view, claim, &key, cancel),
         };
-        Self { request: claim.request, selected, candidates, provisioning: Provisioning::of(view, claim), key }
+        Self { request: claim.request, selected, candidates, provisioning: Provisioning::of(view, claim, cancel), key }
     }
 }
 
@@ -109,19 +110,23 @@ struct Filter<'a> {
     bound: Vec<Bound<'a>>,
     /// In the order in which they get a volume: first those whose node is selected, then by size, the smallest first.
     delayed: Vec<Delayed<'a>>,
+    cancel: Cancel<'a>,
 }
 
 /// By claim (its place in `delayed`) the volume that it gets; None: one is made.
 type Plan<'a> = SmallVec<[(usize, Option<&'a PersistentVolume>); 2]>;
 
 impl<'a> Filter<'a> {
-    fn new(view: &'a View, claims: &Claims<'a>) -> Self {
-        let mut delayed: Vec<Delayed<'a>> = claims.delayed.iter().map(|claim| Delayed::new(view, claim)).collect();
+    fn new(cycle: &Cycle<'a>, claims: &Claims<'a>) -> Self {
+        let (view, cancel) = (cycle.view, cycle.cancel);
+        let delayed = cancel.guard(&claims.delayed).map(|claim| Delayed::new(view, claim, cancel));
+        let mut delayed: Vec<Delayed<'a>> = delayed.collect();
         delayed.sort_by(|a, b| {
             let key = |d: &Delayed<'a>| d.selected.is_none().then_some(d.request);
             key(a).cmp(&key(b))
         });
-        Self { bound: claims.bound.iter().map(|claim| Bound::new(view.objects(), claim)).collect(), delayed }
+        let bound = cancel.guard(&claims.bound).map(|claim| Bound::new(view.objects(), claim)).collect();
+        Self { bound, delayed, cancel }
     }
 
     fn plan(&self, node: &NodeRow<'_>) -> Result<Plan<'a>, VolumeReason> {
@@ -130,13 +135,15 @@ impl<'a> Filter<'a> {
             return Err(nowhere(claim));
         }
         let mut plan: Plan<'a> = SmallVec::new();
-        for (i, claim) in self.delayed.iter().enumerate() {
-            let taken = |volume: &Str| plan.iter().any(|(_, other)| other.is_some_and(|v| v.meta.name == *volume));
-            let volume = claim.candidates.pick(node, taken);
+        let mut given: FxHashSet<&Str> = FxHashSet::default();
+        for (i, claim) in self.cancel.guard(&self.delayed).enumerate() {
+            let volume = claim.candidates.pick(node, |volume| given.contains(volume));
+            // The last one's is asked for by nobody: a pod with one claim, as most are, allocates nothing here.
+            given.extend(volume.filter(|_| i + 1 < self.delayed.len()).map(|volume| &volume.meta.name));
             plan.push((i, volume));
         }
         // Classes are judged once all volumes are given out, and the first that fails is the reason.
-        for (i, _) in plan.iter().filter(|(_, volume)| volume.is_none()) {
+        for (i, _) in self.cancel.guard(&plan).filter(|(_, volume)| volume.is_none()) {
             self.delayed[*i].provisioning.check(node)?;
         }
         Ok(plan)
@@ -145,11 +152,11 @@ impl<'a> Filter<'a> {
 
 impl NodeFilter for Filter<'_> {
     fn passes(&self, node: &NodeRow<'_>) -> bool {
-        self.bound.iter().all(|volume| volume.check(node).is_ok()) && self.plan(node).is_ok()
+        self.cancel.guard(&self.bound).all(|volume| volume.check(node).is_ok()) && self.plan(node).is_ok()
     }
 
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
-        let bound = self.bound.iter().find_map(|volume| volume.check(node).err());
+        let bound = self.cancel.guard(&self.bound).find_map(|volume| volume.check(node).err());
         let delayed = if self.delayed.is_empty() { None } else { self.plan(node).err() };
         let mut reasons: SmallVec<[VolumeReason; 2]> = bound.into_iter().chain(delayed).collect();
         if reasons.is_empty() {
@@ -163,10 +170,11 @@ impl NodeFilter for Filter<'_> {
 
     fn bindings(&self, node: &NodeRow<'_>) -> Vec<VolumeBinding> {
         let mut bindings: Vec<VolumeBinding> = Vec::new();
+        let mut seen = FxHashSet::default();
         for (i, volume) in self.plan(node).unwrap_or_default() {
             let claim = self.delayed[i].key.clone();
             // A pod may name a claim twice, which is matched twice, as upstream; it can only be bound once.
-            if bindings.iter().all(|b| b.claim != claim) {
+            if seen.insert(&self.delayed[i].key) {
                 let volume = volume.map(|v| v.meta.name.clone());
                 bindings.push(VolumeBinding { claim, node: node.name().clone(), volume });
             }

@@ -1,7 +1,7 @@
 //! Volumes that a class would make for a claim on a node.
 
 use super::label_index::{LabelIndex, pairs_of_labels};
-use crate::cluster::{NodeRow, View};
+use crate::cluster::{Cancel, NodeRow, View};
 use crate::engine::volume_reason::VolumeReason;
 use crate::model::node_selector::NodeSelectorTerm;
 use crate::model::storage::{CsiStorageCapacity, PersistentVolumeClaim, StorageClass};
@@ -26,13 +26,13 @@ struct Capacity<'a> {
 }
 
 impl<'a> Provisioning<'a> {
-    pub(super) fn of(view: &'a View, claim: &'a PersistentVolumeClaim) -> Self {
+    pub(super) fn of(view: &'a View, claim: &'a PersistentVolumeClaim, cancel: Cancel<'_>) -> Self {
         let class = view.objects().storage_class(&claim.class()).map(|class| &**class);
         let class = class.filter(|c| !c.provisioner.is_empty() && &*c.provisioner != NO_PROVISIONER);
         Self {
             claim: &claim.meta.name,
             allowed_topologies: class.map(|class| class.allowed_topologies.as_slice()),
-            capacity: class.and_then(|class| Capacity::of(view, claim, class)),
+            capacity: class.and_then(|class| Capacity::of(view, claim, class, cancel)),
         }
     }
 
@@ -52,14 +52,19 @@ impl<'a> Provisioning<'a> {
 
 impl<'a> Capacity<'a> {
     /// None for drivers that don't ask for it, and for claims that ask for no size.
-    fn of(view: &'a View, claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<Self> {
+    fn of(
+        view: &'a View,
+        claim: &PersistentVolumeClaim,
+        class: &StorageClass,
+        cancel: Cancel<'_>,
+    ) -> Option<Self> {
         let driver = view.objects().csi_driver(&class.provisioner)?;
         if !driver.storage_capacity || claim.request.is_zero() {
             return None;
         }
         let size = claim.request.value();
         let enough = |c: &CsiStorageCapacity| c.maximum_volume_size.or(c.capacity).is_some_and(|q| q.value() >= size);
-        let capacities = view.objects().capacities(&class.meta.name);
+        let capacities = cancel.guard(view.objects().capacities(&class.meta.name));
         let nodes: Vec<&LabelSelector> = capacities.filter(|c| enough(c)).map(|c| &c.node_topology).collect();
         let by_label = LabelIndex::new(nodes.iter().map(|selector| pairs_of_labels(selector)));
         Some(Self { nodes, by_label })

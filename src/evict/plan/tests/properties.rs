@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::story::{Round, Story, each};
+use crate::cluster::cancel::looks;
+use crate::engine::EngineError;
+use crate::evict::Mode;
 use crate::evict::outcome::Suggestion;
 use crate::evict::policy::PluginName;
 use crate::evict::snapshot::is_healthy;
@@ -28,6 +31,26 @@ fn every_replacement_lands_where_the_plan_says() {
             assert!(!landing.is_source || fresh.contains(&suggestion.strategy), "seed {}: {suggestion:?}", story.seed);
         }
     });
+}
+
+/// Whenever the flag is set: some looks at it later, however many nodes, pods and terms are left.
+#[test]
+fn a_plan_in_either_mode_ends_soon_after_its_flag_is_set() {
+    for seed in 0..40 {
+        let story = Story::of(seed);
+        let snapshot = story.rounds[0].before.cluster(false).snapshot();
+        for mode in [Mode::Compatible, Mode::Planned] {
+            let (outcome, all) = looks::set_after(u64::MAX, || story.try_asking(mode, &snapshot));
+            assert!(outcome.is_ok());
+            for part in 0..10 {
+                let after = all * part / 10;
+                let (outcome, looks) = looks::set_after(after, || story.try_asking(mode, &snapshot));
+                let is_cancelled = matches!(outcome, Err(EngineError::Cancelled(_)));
+                assert!(is_cancelled, "seed {seed} after {after} of {all}: {outcome:?}");
+                assert!(looks <= after + 150, "seed {seed}: {} more looks after {after}", looks - after);
+            }
+        }
+    }
 }
 
 /// c: as the eviction API would count, unhealthy pods included.

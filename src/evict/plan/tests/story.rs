@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use super::policies;
 use super::world::{NOW, World, recreated, running};
+use crate::cluster::Snapshot;
 use crate::engine::plugins::ScoringStrategy;
 use crate::engine::random_cluster::Dice;
-use crate::engine::{self, IncomingPod, Options, Override, Profile};
-use crate::evict::{self, Outcome, Policy};
+use crate::engine::{self, EngineError, IncomingPod, Options, Override, Profile};
+use crate::evict::{self, Mode, Outcome, Policy};
 use crate::model::{Str, Time};
 
 /// A suggestion, carried out.
@@ -47,10 +48,18 @@ fn profile(packs_pods: bool) -> Profile {
 
 impl Story {
     pub(super) fn ask(&self, world: &World, turned: bool) -> Outcome {
-        let cluster = world.cluster(turned);
+        self.try_asking(Mode::Planned, &world.cluster(turned).snapshot()).unwrap()
+    }
+
+    /// # Errors
+    /// The flag of the test's thread was set.
+    pub(super) fn try_asking(&self, mode: Mode, snapshot: &Snapshot) -> Result<Outcome, EngineError> {
         let profiles = |name: &str| (name == &**self.profile.name()).then(|| self.profile.clone());
-        let now = Time::from_secs(NOW);
-        evict::planned(&cluster.snapshot(), &self.policy, &profiles, now, &AtomicBool::new(false)).unwrap()
+        let (now, never) = (Time::from_secs(NOW), AtomicBool::new(false));
+        match mode {
+            Mode::Planned => evict::planned(snapshot, &self.policy, &profiles, now, &never),
+            Mode::Compatible => evict::compatible(snapshot, &self.policy, now, &never),
+        }
     }
 
     pub(super) fn of(seed: u64) -> Self {
