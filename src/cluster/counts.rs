@@ -1,17 +1,17 @@
 //! How many pods on each node match a selector: the index behind topology spreading and inter-pod affinity.
 //!
 //! A count is named by a [`CountKey`] and, once asked for, kept current with every pod that comes or goes and with every
-//! change of a namespace's labels; decisions then read a number per node instead of walking its pods. Which keys are kept
-//! is the writer's business (see `Writer::watch`); a key that isn't kept is counted by walking, with the same result.
-//! [`Counter`] reads either.
+//! change of a namespace's labels; decisions then read a number per node. Which keys are kept is the writer's business (see
+//! `Writer::watch`); one that isn't is [counted](super::counting) when it is asked for, with the same result.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdSet};
 
 use super::pod_info::PodInfo;
 use super::pod_set::{Namespaces, PodSet, PodSetIndex};
-use super::view::{CHUNK, NodeRow, ObjectTable, Ordinal, View};
+use super::view::{CHUNK, ObjectTable, Ordinal};
 use crate::model::{LabelSelector, Labels, Pod, Str};
 
 /// Which pods are counted.
@@ -53,9 +53,27 @@ impl CountKey {
     }
 
     /// Whether a pod is counted in a namespace that is admitted.
-    pub(super) fn selects(&self, pod: &Pod) -> bool {
-        (self.terminating || !pod.meta.is_terminating())
-            && self.sets.iter().all(|set| set.selector.matches(&pod.meta.labels))
+    fn selects(&self, pod: &Pod) -> bool {
+        (self.terminating || !pod.meta.is_terminating()) && self.selects_labels(&pod.meta.labels)
+    }
+
+    /// Whether pods with these labels are counted, in a namespace that is admitted.
+    pub(super) fn selects_labels(&self, labels: &Labels) -> bool {
+        self.sets.iter().all(|set| set.selector.matches(labels))
+    }
+
+    pub(super) fn counts_terminating(&self) -> bool {
+        self.terminating
+    }
+
+    /// What pods must match.
+    pub fn selectors(&self) -> impl Iterator<Item = &LabelSelector> {
+        self.sets.iter().map(|set| &set.selector)
+    }
+
+    /// In which namespaces pods count, and whether terminating ones do.
+    pub(super) fn scope(&self) -> (Vec<Namespaces>, bool) {
+        (self.sets.iter().map(|set| set.namespaces.clone()).collect(), self.terminating)
     }
 
     /// Counts by walking a node's pods: the definition.
@@ -64,12 +82,12 @@ impl CountKey {
     }
 
     /// The only namespaces that counted pods can be in, where names alone tell.
-    pub(super) fn namespaces(&self) -> Option<&[Str]> {
+    pub fn namespaces(&self) -> Option<&[Str]> {
         self.sets.iter().find_map(|set| set.namespaces.by_name_only())
     }
 
     /// Whether namespace labels play a part.
-    fn reads_namespace_labels(&self) -> bool {
+    pub(super) fn reads_namespace_labels(&self) -> bool {
         self.sets.iter().any(
             |set| matches!(&set.namespaces, Namespaces::Some { selector, .. } if *selector != LabelSelector::Nothing),
         )
@@ -99,11 +117,21 @@ impl NodeCounts {
         cells.filter(|(_, count)| *count > 0).filter_map(|(i, count)| Some((Ordinal::new(i)?, count)))
     }
 
+    /// From one number per ordinal.
+    pub(super) fn from_cells(cells: &[u32]) -> Self {
+        let chunks = cells.chunks(CHUNK).map(|cells| {
+            let mut chunk = [0; CHUNK];
+            chunk[..cells.len()].copy_from_slice(cells);
+            Arc::new(chunk)
+        });
+        Self { chunks: chunks.collect(), total: cells.iter().map(|count| u64::from(*count)).sum() }
+    }
+
+    /// Counts a node anew.
     pub(super) fn set(&mut self, ordinal: Ordinal, count: u32) {
         let before = self.get(ordinal);
-        if count != before {
-            let number = |count| i32::try_from(count).unwrap_or(i32::MAX);
-            self.add(ordinal, number(count) - number(before));
+        if before != count {
+            self.add(ordinal, count.wrapping_sub(before).cast_signed());
         }
     }
 
@@ -117,34 +145,21 @@ impl NodeCounts {
     }
 }
 
-/// Reads the counts of a key: the kept ones, or by walking pods where the key isn't kept.
+/// The counts of a key on one view.
 #[derive(Debug)]
-pub struct Counter<'v> {
-    view: &'v View,
-    key: CountKey,
-    kept: Option<&'v NodeCounts>,
+pub enum Counts<'v> {
+    Kept(&'v NodeCounts),
+    Made(NodeCounts),
 }
 
-impl<'v> Counter<'v> {
-    pub(super) fn new(view: &'v View, key: CountKey) -> Self {
-        Self { view, kept: view.kept_counts(&key), key }
-    }
+impl Deref for Counts<'_> {
+    type Target = NodeCounts;
 
-    /// How many pods are counted on a node of the counter's view.
-    pub fn count(&self, node: &NodeRow<'_>) -> u32 {
-        match self.kept {
-            Some(kept) => kept.get(node.ordinal()),
-            None => self.key.count(node.pods(), self.view.objects()),
+    fn deref(&self) -> &NodeCounts {
+        match self {
+            Self::Kept(counts) => counts,
+            Self::Made(counts) => counts,
         }
-    }
-
-    /// Nodes on which some are counted, by ordinal.
-    pub fn nodes(&self) -> impl Iterator<Item = (NodeRow<'v>, u32)> {
-        let kept = self.kept.into_iter().flat_map(NodeCounts::iter);
-        let kept = kept.filter_map(|(ordinal, count)| Some((self.view.node(ordinal)?, count)));
-        let walk = self.kept.is_none().then(|| self.view.nodes_that_may_count(&self.key)).into_iter().flatten();
-        let walked = walk.map(|row| (row, self.key.count(row.pods(), self.view.objects())));
-        kept.chain(walked.filter(|(_, count)| *count > 0))
     }
 }
 
@@ -173,13 +188,6 @@ impl CountIndex {
     /// The keys that are kept, in no particular order.
     pub(super) fn keys(&self) -> impl Iterator<Item = &CountKey> {
         self.counts.keys().map(|key| &**key)
-    }
-
-    /// Begins to keep a key whose present counts are `nodes`.
-    pub(super) fn insert(&mut self, key: CountKey, nodes: impl Iterator<Item = (Ordinal, u32)>) {
-        let mut counts = NodeCounts::default();
-        nodes.for_each(|(ordinal, count)| counts.set(ordinal, count));
-        self.adopt(key, counts);
     }
 
     /// Begins to keep a key with its present counts.

@@ -10,8 +10,10 @@
 //! Promises: no map guard leaves this module, nothing here is async, and nothing here knows of gRPC.
 
 pub(crate) mod cancel;
+pub mod counting;
 pub mod counts;
 pub mod fresh_id;
+pub mod label_sets;
 pub mod node_tally;
 mod nominations;
 pub mod pod_info;

@@ -14,6 +14,11 @@ impl NodeTally {
         self.0.iter().map(|(ordinal, count)| (*ordinal, *count))
     }
 
+    /// How many nodes have some.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

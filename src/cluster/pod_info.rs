@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::label_sets::label_hash;
 use super::pod_volumes::{PodVolumes, VolumeBinding};
 use super::terms::Term;
 use crate::model::requests::{self, Amounts};
@@ -26,6 +27,8 @@ pub struct PodInfo {
     pub volumes: Option<Box<PodVolumes>>,
     /// Its affinity terms, those that can match something.
     pub terms: Vec<Arc<Term>>,
+    /// Of what selectors see of it (see `label_sets`).
+    pub(crate) label_hash: u64,
 }
 
 /// A port of the node that a pod occupies.
@@ -83,6 +86,7 @@ impl PodInfo {
             claims: claims.collect(),
             volumes: PodVolumes::of(&pod),
             terms: Term::of_pod(&pod),
+            label_hash: label_hash(&pod),
             pod,
         }
     }

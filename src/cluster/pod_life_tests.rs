@@ -89,8 +89,8 @@ fn outcome(cluster: &Cluster, uid: &str) -> Outcome {
     let snapshot = cluster.snapshot();
     let of = |name: &str| snapshot.view.node_named(name);
     let room = |name: &str| of(name).map_or(-1, |row| row.requested(ResourceId::CPU));
-    let counter = snapshot.view.counter(web());
-    let count = |name: &str| of(name).map_or(0, |row| counter.count(&row));
+    let counts = snapshot.view.kept_counts(&web()).unwrap();
+    let count = |name: &str| of(name).map_or(0, |row| counts.get(row.ordinal()));
     let fed = snapshot.pods().find(|pod| *pod.meta.uid == *uid);
     let state = fed.map(|pod| snapshot.state(pod));
     let unfed = || snapshot.reservations.of_pod(uid).map(|_| Reserved);

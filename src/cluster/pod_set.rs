@@ -159,18 +159,29 @@ impl<K: Ord + Clone> PodSetIndex<K> {
     /// Entries whose set the pod may be in, each once; the others it can't be in.
     pub(super) fn candidates(&self, pod: &Pod) -> Vec<K> {
         let mut found = Vec::new();
+        self.each_slot(pod, |entries| found.extend(entries.iter().cloned()));
+        found
+    }
+
+    /// How many of them there are.
+    pub(super) fn count_candidates(&self, pod: &Pod) -> usize {
+        let mut found = 0;
+        self.each_slot(pod, |entries| found += entries.len());
+        found
+    }
+
+    fn each_slot(&self, pod: &Pod, mut each: impl FnMut(&[K])) {
         if self.slots.is_empty() {
-            return found;
+            return;
         }
         let pairs = pod.meta.labels.iter().map(|(key, value)| Some((key.clone(), value.clone())));
         for pair in pairs.chain([None]) {
             // A set is filed under one key only, of which a pod has one value: no entry can come up twice.
             let mut slot = Slot { namespace: Some(pod.meta.namespace.clone()), pair };
-            found.extend(self.slots.get(&slot).into_iter().flat_map(|entries| entries.iter().cloned()));
+            self.slots.get(&slot).into_iter().for_each(|entries| each(entries));
             slot.namespace = None;
-            found.extend(self.slots.get(&slot).into_iter().flat_map(|entries| entries.iter().cloned()));
+            self.slots.get(&slot).into_iter().for_each(|entries| each(entries));
         }
-        found
     }
 
     #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use imbl::HashMap;
 
+use super::Cancel;
 use super::node_tally::NodeTally;
 use super::pod_set::{Namespaces, PodSet, PodSetIndex};
 use super::view::{ObjectTable, Ordinal};
@@ -77,17 +78,22 @@ impl TermIndex {
         self.terms.iter()
     }
 
-    /// The terms of certain roles that match a pod, in a fixed order, each with the pods that carry it by node; a pod
+    /// How many terms may speak of a pod; the others don't. Costs two look-ups a label.
+    pub fn candidates(&self, pod: &Pod) -> usize {
+        self.by_pod.count_candidates(pod)
+    }
+
+    /// The terms of certain roles that match a pod, in no particular order, each with the pods that carry it by node; a pod
     /// that carries a term twice counts twice.
     pub fn matching(
         &self,
         pod: &Pod,
         objects: &ObjectTable,
         wanted: impl Fn(Role) -> bool,
+        cancel: Cancel<'_>,
     ) -> Vec<(Arc<Term>, &NodeTally)> {
         let mut terms = self.by_pod.candidates(pod);
-        terms.retain(|term| wanted(term.role) && term.pods.matches(pod, objects));
-        terms.sort_unstable();
+        terms.retain(|term| !cancel.is_set() && wanted(term.role) && term.pods.matches(pod, objects));
         terms.into_iter().filter_map(|term| Some((term.clone(), self.terms.get(&term)?))).collect()
     }
 
@@ -128,7 +134,7 @@ mod tests {
     }
 
     fn tallies(view: &View, p: PodBuilder) -> Vec<(Role, Vec<u32>)> {
-        let terms = view.terms().matching(&p.build(), view.objects(), |_| true);
+        let terms = view.terms().matching(&p.build(), view.objects(), |_| true, Cancel::never());
         terms.iter().map(|(term, tally)| (term.role, tally.iter().map(|(_, n)| n).collect())).collect()
     }
 

@@ -27,6 +27,7 @@ pub mod volume_reason;
 
 mod filter;
 mod score;
+pub(crate) mod topology;
 
 use std::sync::atomic::AtomicBool;
 

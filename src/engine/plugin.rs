@@ -1,15 +1,21 @@
 //! What a plugin is.
 //!
 //! A plugin object lives as long as its profile and holds its arguments. For each pod it prepares a filter and a scorer of
-//! its own, which hold what upstream keeps in the cycle state; `Skip` is upstream's Skip. Prepared objects read nodes
-//! through the rows they are handed, never through the view they were prepared on, so that they can judge a fork too.
+//! its own, which hold what upstream keeps in the cycle state; `Skip` is upstream's Skip. Prepared objects read the nodes
+//! that they judge through the rows they are handed, never through the view they were prepared on, so that they can judge a
+//! fork too, in which pods come and go and nodes are the same.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use super::events::EventSet;
 use super::profile::Profile;
 use super::status::Rejection;
-use crate::cluster::counts::CountKey;
+use super::topology::Topology;
+use crate::cluster::counting::Counting;
+use crate::cluster::counts::{CountKey, Counts};
 use crate::cluster::{Cancel, NodeRow, PodInfo, View, VolumeBinding};
 use crate::model::requests::{self, Amounts};
 use crate::model::{Pod, Str};
@@ -37,18 +43,35 @@ impl<'a> IncomingPod<'a> {
     }
 }
 
-/// One decision's inputs.
+/// One decision's inputs, and what its plugins share.
 pub struct Cycle<'a> {
     pub view: &'a View,
     pub pod: &'a IncomingPod<'a>,
     pub profile: &'a Profile,
     /// Looked at in every loop over what the pod or the cluster brings along. A plugin that stops early may answer anything.
     pub cancel: Cancel<'a>,
+    topologies: RefCell<BTreeMap<Str, Arc<Topology>>>,
+    counting: RefCell<Counting<'a>>,
 }
 
 impl<'a> Cycle<'a> {
     pub fn new(view: &'a View, pod: &'a IncomingPod<'a>, profile: &'a Profile, cancel: Cancel<'a>) -> Self {
-        Self { view, pod, profile, cancel }
+        let counting = RefCell::new(Counting::new(view, cancel));
+        Self { view, pod, profile, cancel, topologies: RefCell::default(), counting }
+    }
+
+    /// The domains of a topology key, the same ones for all plugins.
+    pub(crate) fn topology(&self, key: &Str) -> Arc<Topology> {
+        let mut known = self.topologies.borrow_mut();
+        if let Some(topology) = known.get(key) {
+            return topology.clone();
+        }
+        known.entry(key.clone()).or_insert(Arc::new(Topology::new(self.view, key.clone()))).clone()
+    }
+
+    /// The counts of a key: those that are kept, else made on the spot.
+    pub fn counts(&self, key: &CountKey) -> Counts<'a> {
+        self.counting.borrow_mut().counts(key)
     }
 }
 
@@ -123,6 +146,9 @@ pub trait NodeFilter: Send + Sync {
     fn passes(&self, node: &NodeRow<'_>) -> bool {
         self.check(node).is_ok()
     }
+
+    /// Pods will come and go, and whoever lets them can't wait: what telling of the first one takes is to be done now.
+    fn expect_changes(&mut self) {}
 
     /// A pod was put on a node of the fork that is being judged (upstream's AddPod).
     fn pod_added(&mut self, _node: &NodeRow<'_>, _pod: &PodInfo) {}

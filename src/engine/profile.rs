@@ -190,19 +190,22 @@ impl Profile {
         self.points.pre_enqueue.iter().find_map(|plugin| plugin.pre_enqueue(pod))
     }
 
-    /// The selector counts that a decision on this pod will read.
-    pub fn count_keys(&self, view: &View, pod: &Pod) -> Vec<CountKey> {
+    /// The plugins that filter or score, each once.
+    pub(super) fn plugins(&self) -> Vec<&Arc<dyn Plugin>> {
         let Points { pre_filters, filters, scores, .. } = &self.points;
         let all = pre_filters.iter().chain(filters).chain(scores.iter().map(|(plugin, _)| plugin));
         let mut seen: Vec<&Arc<dyn Plugin>> = Vec::with_capacity(pre_filters.len() + filters.len());
-        let mut keys = Vec::new();
         for plugin in all {
             if !seen.iter().any(|other| is_same(other, plugin)) {
                 seen.push(plugin);
-                keys.extend(plugin.count_keys(view, pod, self));
             }
         }
-        keys
+        seen
+    }
+
+    /// The selector counts that a decision on this pod will read.
+    pub fn count_keys(&self, view: &View, pod: &Pod) -> Vec<CountKey> {
+        self.plugins().into_iter().flat_map(|plugin| plugin.count_keys(view, pod, self)).collect()
     }
 }
 

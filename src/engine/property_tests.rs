@@ -1,6 +1,6 @@
 //! What must hold of every decision, on random clusters with random histories.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,6 +10,8 @@ use super::plugin::PreFilter;
 use super::plugins::InterPodAffinity;
 use super::random_cluster::{Dice, History, incoming};
 use super::*;
+use crate::cluster::counting::Counting;
+use crate::cluster::counts::{CountKey, NodeCounts};
 use crate::cluster::{NodeRow, VolumeBinding};
 use crate::model::{Pod, Str};
 
@@ -133,6 +135,54 @@ proptest! {
             } else {
                 prop_assert!(feasible.is_empty());
             }
+        }
+    }
+}
+
+/// What a key counts by node name.
+fn counted(view: &View, counts: impl Iterator<Item = (Ordinal, u32)>) -> BTreeMap<Str, u32> {
+    counts.map(|(ordinal, count)| (view.node(ordinal).unwrap().name().clone(), count)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn counting_by_groups_and_taking_counts_over_from_a_fork_is_as_walking_all_pods(
+        events in proptest::collection::vec(any::<u64>(), 400),
+    ) {
+        let profile = Profile::default();
+        let mut history = History::new();
+        let mut earlier: Option<(View, Vec<(CountKey, NodeCounts)>)> = None;
+        for (i, event) in events.iter().enumerate() {
+            history.apply(*event, &profile);
+            if i % 10 != 0 {
+                continue;
+            }
+            let view = history.cluster.fork();
+            let mut dice = Dice::new(*event);
+            let keys: Vec<CountKey> = (0..6).flat_map(|_| profile.count_keys(&view, &incoming(&mut dice))).collect();
+            let mut counting = Counting::new(&view, Cancel::never());
+            for key in &keys {
+                let counts = counting.count(key);
+                let walked = counted(&view, view.walk_counts(key).into_iter());
+                prop_assert_eq!(counted(&view, counts.iter()), walked.clone(), "{:?}", key);
+                prop_assert_eq!(counts.total(), walked.values().map(|count| u64::from(*count)).sum::<u64>());
+            }
+            // What was made some events ago on a fork is taken over by one of now, if little enough changed.
+            if let Some((fork, made)) = earlier.take()
+                && let Some(changed) = view.recountable_since(&fork, 1_000)
+            {
+                let mut later = view.clone();
+                for (key, counts) in made {
+                    later.drop_counts(&key);
+                    later.adopt_counts(key.clone(), counts, &changed);
+                    let kept = counted(&later, later.kept_counts(&key).unwrap().iter());
+                    prop_assert_eq!(kept, counted(&later, later.walk_counts(&key).into_iter()), "{:?}", key);
+                }
+            }
+            let made = view.count_all(keys, Cancel::never().flag()).unwrap();
+            earlier = Some((view, made));
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::filter::{self, Filters};
 use super::plugin::Cycle;
-use super::{EngineError, IncomingPod, Profile};
+use super::{Cancel, EngineError, IncomingPod, Profile, check_cancelled};
 use crate::cluster::terms::{Role, Term};
 use crate::cluster::view::Changes;
 use crate::cluster::{NodeRow, Ordinal, PodInfo, View};
@@ -26,6 +26,7 @@ pub struct Recheck<'v> {
     pod: &'v Pod,
     /// None: the pod asks for something whose filters can't be told what changed.
     filters: Option<Filters<'v>>,
+    cancel: Cancel<'v>,
 }
 
 impl<'v> Recheck<'v> {
@@ -37,20 +38,23 @@ impl<'v> Recheck<'v> {
         view: &'v View,
         pod: &'v IncomingPod<'v>,
         profile: &'v Profile,
-        _cancel: &'v AtomicBool,
+        cancel: &'v AtomicBool,
     ) -> Result<Self, EngineError> {
-        let mut recheck = Self { earlier: view, pod: pod.pod, filters: None };
+        let cancel = Cancel::new(cancel);
+        let mut recheck = Self { earlier: view, pod: pod.pod, filters: None, cancel };
         if can_be_told(pod.pod) {
-            let prepared = filter::prepare(&Cycle { view, pod, profile })?;
+            let mut prepared = filter::prepare(&Cycle::new(view, pod, profile, cancel))?;
+            prepared.filters.iter_mut().for_each(|filter| filter.expect_changes());
+            check_cancelled(cancel, 0)?;
             recheck.filters = prepared.rejection.is_none().then_some(prepared.filters);
         }
         Ok(recheck)
     }
 
     /// Whether the node passes on a later view; None: that takes a new decision, or looking at more than `budget` changed
-    /// pods. Judges once: the filters stand where the later view is.
+    /// pods, or the flag was set. Judges once: the filters stand where the later view is.
     pub fn passes(self, later: &View, node: &str, budget: usize) -> Option<bool> {
-        let Self { earlier, pod, filters } = self;
+        let Self { earlier, pod, filters, cancel } = self;
         let mut filters = filters?;
         if !same_objects(earlier, later) {
             return None;
@@ -73,7 +77,9 @@ impl<'v> Recheck<'v> {
         if later.nominations().on(row.name()).iter().any(|p| p.pod.meta.uid != pod.meta.uid) {
             return None;
         }
-        Some(filters.iter().all(|filter| filter.passes(&row)))
+        let passes = filters.iter().all(|filter| filter.passes(&row));
+        // Filters that were told less than all, since the flag was set, say nothing.
+        (!cancel.is_set()).then_some(passes)
     }
 }
 

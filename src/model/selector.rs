@@ -36,12 +36,17 @@ impl Requirement {
     pub fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         match &self.op {
-            Operator::In(values) => value.is_some_and(|v| values.contains(v)),
-            Operator::NotIn(values) => !value.is_some_and(|v| values.contains(v)),
+            Operator::In(values) => value.is_some_and(|v| contains(values, v)),
+            Operator::NotIn(values) => !value.is_some_and(|v| contains(values, v)),
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
         }
     }
+}
+
+/// Values are sorted; of a few, looking at each is the fastest.
+fn contains(values: &[Str], value: &Str) -> bool {
+    if values.len() <= 8 { values.contains(value) } else { values.binary_search(value).is_ok() }
 }
 
 impl LabelSelector {

@@ -10,9 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use super::{NodeRow, Ordinal, View};
+use crate::cluster::Cancel;
 use crate::cluster::counts::CountKey;
+use crate::cluster::label_sets::LabelSet;
 use crate::cluster::pod_info::PodInfo;
-use crate::model::{Kind, Object, ObjectRef, Str};
+use crate::model::{Kind, Labels, Object, ObjectRef, Str};
 
 /// Differences that are spelt out; a broken index may make one of each pod.
 const MAX_DIFFERENCES: usize = 1_000;
@@ -59,11 +61,7 @@ impl View {
         self.compare_images(other, &mut found);
         self.compare_counts(other, &mut found);
         self.compare_terms(other, &mut found);
-        let namespaces = |view: &View| -> BTreeMap<Str, BTreeMap<Str, u32>> {
-            let tallies = view.namespaces.iter();
-            tallies.map(|(name, tally)| (name.clone(), view.by_name(tally.iter()))).collect()
-        };
-        compare_maps("pods of namespace", &namespaces(self), &namespaces(other), &mut found);
+        self.compare_groups(other, &mut found);
         self.compare_objects(other, &mut found);
         let nominated = |view: &View| -> BTreeMap<Str, PodInfo> {
             let pods = view.nominations.iter();
@@ -80,7 +78,7 @@ impl View {
 
     /// Has another view keep the counts that this one keeps.
     pub(in crate::cluster) fn keep_same_counts(&self, other: &mut View) {
-        self.counts.keys().for_each(|key| other.keep_counts(key.clone()));
+        other.keep_all_counts(self.counts.keys().cloned(), Cancel::never());
     }
 
     /// The name of the node at an ordinal.
@@ -136,12 +134,31 @@ impl View {
         }
     }
 
+    /// The groups of pods that selectors see, by namespace.
+    fn compare_groups(&self, other: &View, found: &mut Found) {
+        let groups = |view: &View| -> BTreeMap<Str, Vec<(Vec<(Str, Str)>, bool, BTreeMap<Str, u32>)>> {
+            let of = |namespace: &Str| {
+                let pairs = |labels: &Labels| labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+                let groups = view.label_sets.of_namespace(namespace);
+                let group = |g: &LabelSet| (pairs(g.labels()), g.is_terminating(), view.by_name(g.nodes().iter()));
+                let mut groups: Vec<_> = groups.map(group).collect();
+                groups.sort();
+                groups
+            };
+            view.label_sets.namespaces().map(|namespace| (namespace.clone(), of(namespace))).collect()
+        };
+        compare_maps("pods of namespace", &groups(self), &groups(other), found);
+    }
+
     /// Keys that either keeps; the other side counts by walking if it doesn't.
     fn compare_counts(&self, other: &View, found: &mut Found) {
         let keys: BTreeSet<&CountKey> = self.counts.keys().chain(other.counts.keys()).collect();
         for key in keys {
             let count = |view: &View| -> BTreeMap<Str, u32> {
-                view.counter(key.clone()).nodes().map(|(row, count)| (row.name().clone(), count)).collect()
+                match view.kept_counts(key) {
+                    Some(kept) => view.by_name(kept.iter()),
+                    None => view.by_name(view.walk_counts(key).into_iter()),
+                }
             };
             found.check(|| format!("counts of {key:?}"), count(self), count(other));
             for view in [self, other] {

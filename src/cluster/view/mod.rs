@@ -22,9 +22,8 @@ mod static_node;
 mod storage_index;
 mod volume_index;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use imbl::HashMap;
 
@@ -42,8 +41,10 @@ pub use volume_index::{VolumeIndex, volume_of_claim};
 
 use self::change_log::ChangeLog;
 use self::chunk::Chunk;
-use super::counts::{CountIndex, CountKey, Counter, NodeCounts};
-use super::node_tally::NodeTally;
+use super::Cancel;
+use super::counting::Counting;
+use super::counts::{CountIndex, CountKey, NodeCounts};
+use super::label_sets::LabelSetIndex;
 use super::pod_info::PodInfo;
 use super::terms::TermIndex;
 use crate::model::requests::Amounts;
@@ -85,8 +86,7 @@ pub struct View {
     objects: ObjectTable,
     volumes: VolumeIndex,
     pod_nodes: HashMap<Str, Ordinal>,
-    /// How many pods of a namespace are on which nodes.
-    namespaces: HashMap<Str, NodeTally>,
+    label_sets: LabelSetIndex,
     nominations: Nominations,
     log: ChangeLog,
 }
@@ -159,9 +159,25 @@ impl View {
         self.counts.len()
     }
 
-    /// Reads the counts of a key, whether they are kept or not.
-    pub fn counter(&self, key: CountKey) -> Counter<'_> {
-        Counter::new(self, key)
+    /// The pods that take room, grouped by what selectors see of them.
+    pub fn label_sets(&self) -> &LabelSetIndex {
+        &self.label_sets
+    }
+
+    /// Counts a key by walking over all pods: the definition that kept counts, and those made from groups, are held against.
+    pub fn walk_counts(&self, key: &CountKey) -> Vec<(Ordinal, u32)> {
+        let counts = self.nodes().map(|row| (row.ordinal(), key.count(row.pods(), &self.objects)));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// One past the largest ordinal that a node may have.
+    pub fn ordinals_end(&self) -> usize {
+        self.chunks.len() * CHUNK
+    }
+
+    /// A zero for each ordinal.
+    pub(in crate::cluster) fn zeros(&self) -> Vec<u32> {
+        vec![0; self.ordinals_end()]
     }
 
     /// The affinity terms of the pods that take room.
@@ -330,7 +346,7 @@ impl View {
     }
 
     /// Changes a namespace's object. Costs nothing more unless a kept count lets the namespace in or out by its labels;
-    /// then one visit to each pod of the namespace.
+    /// then one visit to each group of the namespace's pods.
     fn relabel_namespace(&mut self, name: &Str, labels: &Labels, change: impl FnOnce(&mut ObjectTable)) {
         let before = self.objects.namespace_labels(name).cloned().unwrap_or_default();
         let keys = self.counts.depending_on(name, &before, labels);
@@ -341,66 +357,41 @@ impl View {
 
     /// Adds the pods of a namespace to these kept counts (`sign` 1), or takes them away (-1).
     fn recount(&mut self, namespace: &Str, keys: &[Arc<CountKey>], sign: i32) {
-        let keys: Vec<&Arc<CountKey>> = keys.iter().filter(|key| key.admits(namespace, &self.objects)).collect();
-        if keys.is_empty() {
-            return;
-        }
-        let mut changes = Vec::new();
-        for row in self.nodes_with_pods_of(namespace) {
-            for key in &keys {
-                let pods = row.pods().iter().filter(|p| p.pod.meta.namespace == *namespace);
-                let selected = pods.filter(|p| key.selects(&p.pod)).count();
-                changes.push((*key, row.ordinal(), sign * i32::try_from(selected).unwrap_or(i32::MAX)));
+        for key in keys.iter().filter(|key| key.admits(namespace, &self.objects)) {
+            for group in self.label_sets.of_namespace(namespace) {
+                let counts = key.counts_terminating() || !group.is_terminating();
+                if counts && key.selects_labels(group.labels()) {
+                    let nodes = group.nodes().iter();
+                    nodes.for_each(|(node, pods)| self.counts.add(key, node, pods.cast_signed().wrapping_mul(sign)));
+                }
             }
         }
-        for (key, ordinal, delta) in changes.into_iter().filter(|(_, _, delta)| *delta != 0) {
-            self.counts.add(key, ordinal, delta);
-        }
     }
 
-    fn nodes_with_pods_of(&self, namespace: &Str) -> impl Iterator<Item = NodeRow<'_>> {
-        let tally = self.namespaces.get(namespace).into_iter().flat_map(NodeTally::iter);
-        tally.filter_map(|(ordinal, _)| self.node(ordinal))
-    }
-
-    /// Nodes, by ordinal, outside of which a key counts nothing: those that hold pods of its namespaces where it names
-    /// them, else all.
-    pub(in crate::cluster) fn nodes_that_may_count(&self, key: &CountKey) -> impl Iterator<Item = NodeRow<'_>> {
-        let named = key.namespaces().map(|names| {
-            let tallies = names.iter().filter_map(|name| self.namespaces.get(name));
-            tallies.flat_map(NodeTally::iter).map(|(ordinal, _)| ordinal).collect::<BTreeSet<Ordinal>>()
-        });
-        let all = named.is_none().then(|| self.nodes()).into_iter().flatten();
-        named.into_iter().flatten().filter_map(|ordinal| self.node(ordinal)).chain(all)
-    }
-
-    /// Begins to keep the counts of a key: one walk over the pods of the nodes that may have some, then each pod event
-    /// keeps it current.
+    /// Begins to keep the counts of a key; each pod event keeps them current from then on.
     pub fn keep_counts(&mut self, key: CountKey) {
-        if self.counts.get(&key).is_some() {
-            return;
+        self.keep_all_counts([key], Cancel::never());
+    }
+
+    /// Begins to keep the counts of several keys, those that aren't kept yet; none of them once the flag is set.
+    pub fn keep_all_counts(&mut self, keys: impl IntoIterator<Item = CountKey>, cancel: Cancel<'_>) {
+        let missing = keys.into_iter().filter(|key| self.counts.get(key).is_none()).collect();
+        for (key, counts) in self.count_all(missing, cancel.flag()).into_iter().flatten() {
+            self.counts.adopt(key, counts);
         }
-        let rows = self.nodes_that_may_count(&key);
-        let counts: Vec<(Ordinal, u32)> =
-            rows.map(|row| (row.ordinal(), key.count(row.pods(), &self.objects))).collect();
-        self.counts.insert(key, counts.into_iter());
     }
 
     /// The counts of keys, made here whether they are kept or not; None once `cancel` is set. For a fork: the writer isn't
     /// held for it.
     pub fn count_all(&self, keys: Vec<CountKey>, cancel: &AtomicBool) -> Option<Vec<(CountKey, NodeCounts)>> {
-        let mut counted = Vec::with_capacity(keys.len());
-        for key in keys {
-            let mut counts = NodeCounts::default();
-            for row in self.nodes_that_may_count(&key) {
-                if cancel.load(Ordering::Relaxed) {
-                    return None;
-                }
-                counts.set(row.ordinal(), key.count(row.pods(), &self.objects));
-            }
-            counted.push((key, counts));
-        }
-        Some(counted)
+        let cancel = Cancel::new(cancel);
+        let mut counting = Counting::new(self, cancel);
+        let counted = cancel.guard(keys).map(|key| {
+            let counts = counting.count(&key);
+            (key, counts)
+        });
+        let counted = counted.collect();
+        (!cancel.is_set()).then_some(counted)
     }
 
     /// The nodes on which counts that were made on an earlier fork may differ by now; None: they are more than `most`, or
@@ -490,12 +481,7 @@ impl View {
         chunk.non_zero_memory[at] = chunk.non_zero_memory[at].saturating_add(factor * pod.non_zero.1);
         self.counts.update(&pod.pod, &self.objects, ordinal, sign);
         self.terms.update(&pod.terms, ordinal, sign);
-        let namespace = &pod.pod.meta.namespace;
-        let tally = self.namespaces.entry(namespace.clone()).or_default();
-        tally.add(ordinal, sign);
-        if tally.is_empty() {
-            self.namespaces.remove(namespace);
-        }
+        self.label_sets.update(pod, ordinal, sign);
         self.book_volumes(pod, ordinal, sign);
         self.log.push(self.revision, ordinal);
     }

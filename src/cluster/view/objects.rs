@@ -114,6 +114,11 @@ impl ObjectTable {
         })
     }
 
+    /// Objects of all kinds.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
     /// All objects of a kind, by namespace and name.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
         let from = Key { kind, namespace: Str::default(), name: Str::default() };

@@ -154,12 +154,14 @@ fn a_key_of_several_sets_counts_pods_that_are_in_all() {
     view.add_pod(info(pod("b").label("tier", "1").on("n1")));
     view.add_pod(info(pod("c").label("tier", "1").label("app", "web").on("n2")));
     let nodes = |view: &View| {
-        let counter = view.counter(key.clone());
-        counter.nodes().map(|(row, n)| (row.name().to_string(), n)).collect::<Vec<_>>()
+        let mut counting = Counting::new(view, Cancel::never());
+        let counts = counting.counts(&key);
+        let named = counts.iter().map(|(ordinal, n)| (view.node(ordinal).unwrap().name().to_string(), n));
+        named.collect::<Vec<_>>()
     };
     assert_eq!(nodes(&view), [("n2".to_owned(), 1)]);
     view.drop_counts(&key);
-    assert_eq!(nodes(&view), [("n2".to_owned(), 1)], "the same by walking");
+    assert_eq!(nodes(&view), [("n2".to_owned(), 1)], "the same when they aren't kept");
 }
 
 #[test]
@@ -176,6 +178,38 @@ fn keeping_a_key_later_counts_what_is_there_already() {
         view.keep_counts(key.clone());
         assert_eq!(view.kept_counts(&key).unwrap().total(), expected, "{key:?}");
     }
+}
+
+#[test]
+fn counts_made_on_a_fork_are_taken_over_with_what_changed_since() {
+    let web = |name: &str, on: &str| info(pod(name).label("app", "web").on(on));
+    let mut view = view_of(&["n1", "n2", "n3"]);
+    let key = CountKey::in_namespace("default".into(), selector(&[("app", "web")]), false);
+    view.advance();
+    view.add_pod(web("a", "n1"));
+    let fork = view.clone();
+    let mut made = fork.count_all(vec![key.clone()], Cancel::never().flag()).unwrap();
+    view.advance();
+    view.add_pod(web("b", "n2"));
+    view.remove_node("n1");
+    view.upsert_node(Arc::new(node("n4").build()));
+    view.add_pod(web("c", "n4"));
+    let changed = view.recountable_since(&fork, 100).unwrap();
+    view.adopt_counts(key.clone(), made.remove(0).1, &changed);
+    let kept = |view: &View| view.kept_counts(&key).unwrap().iter().collect::<Vec<_>>();
+    assert_eq!((kept(&view), view.kept_counts(&key).unwrap().total()), (view.walk_counts(&key), 2));
+    view.add_pod(web("d", "n3"));
+    assert_eq!(kept(&view), view.walk_counts(&key), "and they are kept from then on");
+    assert_eq!(view.recountable_since(&fork, 1), None, "too much changed");
+    view.set_object(namespace("red", "a"));
+    assert_eq!(view.recountable_since(&fork, 100), None, "a namespace changed");
+}
+
+#[test]
+fn making_counts_ends_when_the_flag_is_set() {
+    let view = view_of(&["n1"]);
+    let key = CountKey::in_namespace("default".into(), LabelSelector::everything(), true);
+    assert!(view.count_all(vec![key], &AtomicBool::new(true)).is_none());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod image_locality;
 mod inter_pod_affinity;
+mod label_index;
 pub mod legacy;
 pub(crate) mod node_affinity;
 mod node_declared_features;

@@ -8,9 +8,10 @@ use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{
     Cycle, FilterPlugin, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin, default_normalize,
 };
+use crate::engine::plugins::label_index::{LabelIndex, pairs_of_term};
 use crate::engine::status::{Reason, Rejection};
 use crate::model::node_selector::{NODE_NAME_FIELD, NodeOperator};
-use crate::model::{Node, NodeAffinity, NodeSelector, Pod, PreferredNodeTerm, Str};
+use crate::model::{Labels, Node, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, PreferredNodeTerm, Str};
 
 const NAME: &str = "NodeAffinity";
 
@@ -49,6 +50,40 @@ pub(crate) fn required(pod: &Pod) -> Option<&NodeSelector> {
     pod.spec.affinity.node.as_ref()?.required.as_ref()
 }
 
+/// A pod's nodeSelector and required node affinity, to be held against many nodes.
+pub(crate) struct Required<'p> {
+    pod: &'p Pod,
+    /// Over the required terms, where there are many.
+    index: Option<LabelIndex<'p>>,
+}
+
+/// So many terms are tried one by one: an index costs as much.
+const FEW_TERMS: usize = 8;
+
+fn index_of<'t>(
+    terms: impl ExactSizeIterator<Item = &'t NodeSelectorTerm>,
+    cancel: Cancel<'_>,
+) -> Option<LabelIndex<'t>> {
+    (terms.len() > FEW_TERMS).then(|| LabelIndex::new(cancel.guard(terms).map(pairs_of_term)))
+}
+
+impl<'p> Required<'p> {
+    pub(crate) fn new(pod: &'p Pod, cancel: Cancel<'_>) -> Self {
+        let index = required(pod).and_then(|selector| index_of(selector.terms.iter(), cancel));
+        Self { pod, index }
+    }
+
+    /// As [`matches_required`].
+    pub(crate) fn matches(&self, node: &Node) -> bool {
+        let (Some(index), Some(selector)) = (&self.index, required(self.pod)) else {
+            return matches_required(node, self.pod);
+        };
+        let labels = &node.meta.labels;
+        self.pod.spec.node_selector.as_ref().is_none_or(|selector| selector.is_subset_of(labels))
+            && index.each(labels).any(|i| selector.terms[i].matches(&node.meta.name, labels))
+    }
+}
+
 /// Whether a node satisfies the pod's nodeSelector and required node affinity.
 pub(crate) fn matches_required(node: &Node, pod: &Pod) -> bool {
     let labels = &node.meta.labels;
@@ -63,7 +98,7 @@ impl FilterPlugin for NodeAffinityPlugin {
         if added.is_none() && required(pod).is_none() && pod.spec.node_selector.is_none() {
             return PreFilter::Skip;
         }
-        let filter = Box::new(Filter { pod, added });
+        let filter = Box::new(Filter { required: Required::new(pod, cycle.cancel), added });
         match required(pod).and_then(|selector| named_nodes(selector, cycle.cancel)) {
             None => PreFilter::Filter(filter),
             Some(names) if names.is_empty() => {
@@ -97,7 +132,7 @@ fn named_nodes(selector: &NodeSelector, cancel: Cancel<'_>) -> Option<BTreeSet<S
 }
 
 struct Filter<'a> {
-    pod: &'a Pod,
+    required: Required<'a>,
     added: Option<&'a NodeSelector>,
 }
 
@@ -106,7 +141,7 @@ impl NodeFilter for Filter<'_> {
         if self.added.is_some_and(|added| !added.matches(node.name(), node.labels())) {
             return Err(Rejection::unresolvable(NAME, Reason::EnforcedNodeAffinity));
         }
-        if !matches_required(node.node(), self.pod) {
+        if !self.required.matches(node.node()) {
             return Err(Rejection::unresolvable(NAME, Reason::NodeAffinity));
         }
         Ok(())
@@ -120,18 +155,27 @@ impl ScorePlugin for NodeAffinityPlugin {
         if own.is_none() && added.is_none() {
             return PreScore::Skip;
         }
-        PreScore::Score(Box::new(Score { terms: added.into_iter().chain(own).flatten().collect() }))
+        let terms: Vec<&PreferredNodeTerm> = added.into_iter().chain(own).flatten().collect();
+        let index = index_of(terms.iter().map(|t| &t.term), cycle.cancel);
+        PreScore::Score(Box::new(Score { terms, index }))
     }
 }
 
 struct Score<'a> {
     terms: Vec<&'a PreferredNodeTerm>,
+    index: Option<LabelIndex<'a>>,
 }
 
 impl NodeScore for Score<'_> {
     fn score(&self, node: &NodeRow<'_>) -> i64 {
-        let matching = self.terms.iter().filter(|t| t.term.matches(node.name(), node.labels()));
-        matching.map(|t| i64::from(t.weight)).sum()
+        let worth = |t: &&PreferredNodeTerm| match t.term.matches(node.name(), node.labels()) {
+            true => i64::from(t.weight),
+            false => 0,
+        };
+        match &self.index {
+            None => self.terms.iter().map(worth).sum(),
+            Some(index) => index.each(node.labels()).map(|i| worth(&self.terms[i])).sum(),
+        }
     }
 
     fn normalize(&self, _feasible: &[NodeRow<'_>], scores: &mut [i64]) {

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use crate::cluster::{Cancel, NodeRow};
 use crate::cluster::pod_info::{HostPort, host_ports};
+use crate::cluster::{Cancel, NodeRow};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
@@ -36,7 +36,11 @@ impl Plugin for NodePorts {
 impl FilterPlugin for NodePorts {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
         let wanted = host_ports(cycle.pod.pod);
-        if wanted.is_empty() { PreFilter::Skip } else { PreFilter::Filter(Box::new(Filter { wanted, cancel: cycle.cancel })) }
+        if wanted.is_empty() {
+            PreFilter::Skip
+        } else {
+            PreFilter::Filter(Box::new(Filter { wanted, cancel: cycle.cancel }))
+        }
     }
 }
 

@@ -242,7 +242,8 @@ mod tests {
         let view = view_of(vec![node("n1")], vec![user("a", "c").on("n1"), user("b", "c").on("n1")], objects);
         let incoming = user("p", "c").build();
         let incoming = crate::engine::IncomingPod::new(&incoming);
-        let PreFilter::Filter(mut filter) = VolumeRestrictions.prepare(&Cycle::new(&view, &incoming, profile, Cancel::never()))
+        let PreFilter::Filter(mut filter) =
+            VolumeRestrictions.prepare(&Cycle::new(&view, &incoming, profile, Cancel::never()))
         else {
             panic!("skipped")
         };

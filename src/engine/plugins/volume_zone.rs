@@ -1,7 +1,7 @@
 //! VolumeZone (spec 4.13): the zone and region labels of a bound volume must agree with the node's.
 
-use crate::cluster::{Cancel, NodeRow};
 use crate::cluster::view::ObjectTable;
+use crate::cluster::{Cancel, NodeRow};
 use crate::engine::Fix;
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};

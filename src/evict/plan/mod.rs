@@ -38,8 +38,8 @@ use super::policy::{NodeAffinityType, PluginConfig, PluginName, Policy, PolicyPr
 use super::snapshot::{NodeId, PodId, Scene};
 use super::strategies::{self, Context, Strategy, StrategyError};
 use super::{Mode, ProfileOf};
-use crate::cluster::{Cancel, View};
 use crate::cluster::counts::CountKey;
+use crate::cluster::{Cancel, View};
 use crate::engine::{EngineError, Profile};
 use crate::model::{Pod, Str};
 
@@ -269,10 +269,9 @@ impl<'a> Planner<'a> {
         if !self.decided.insert(kind) {
             return;
         }
-        for key in profile.count_keys(view, pod) {
-            view.keep_counts(key.clone());
-            self.counted.push(key);
-        }
+        let keys = profile.count_keys(view, pod);
+        view.keep_all_counts(keys.iter().cloned(), self.cancel);
+        self.counted.extend(keys);
     }
 
     /// Drafts until none of the moves is followed by another of the same pod.
@@ -321,7 +320,7 @@ impl<'a> Planner<'a> {
 
     fn draft(&mut self, round: &mut Round<'a>, is_asked_for: bool) -> Result<Drafted<'a>, EngineError> {
         check(&round.start.scene)?;
-        self.counted.iter().for_each(|key| round.start.view.keep_counts(key.clone()));
+        round.start.view.keep_all_counts(self.counted.iter().cloned(), self.cancel);
         let draft = Draft::run(self, &round.start, &round.barred, &round.known, is_asked_for)?;
         let pods = round.start.scene.pods().count();
         self.cost = self.cost.saturating_add(pods / PODS_A_DECISION);

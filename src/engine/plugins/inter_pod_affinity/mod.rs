@@ -8,7 +8,7 @@
 mod filter;
 mod score;
 
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 use crate::cluster::counts::CountKey;
 use crate::cluster::pod_set::{Namespaces, PodSet};
@@ -17,6 +17,7 @@ use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::fixes::Fix;
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
 use crate::engine::profile::Profile;
+use crate::engine::topology::{Sums, Topology};
 use crate::model::{LabelSelector, Labels, Pod, PodAffinity, PodAffinityTerm, Str, WeightedPodAffinityTerm};
 
 const NAME: &str = "InterPodAffinity";
@@ -117,22 +118,25 @@ fn affinity_key(pod: &Pod, profile: &Profile) -> Option<CountKey> {
 
 /// Sums over the domains of one topology key.
 struct Domains {
-    key: Str,
-    /// Never 0: a domain without a sum isn't listed.
-    sums: FxHashMap<Str, i64>,
+    topology: Arc<Topology>,
+    sums: Sums,
 }
 
 impl Domains {
-    fn new(key: Str) -> Self {
-        Self { key, sums: FxHashMap::default() }
+    fn new(topology: Arc<Topology>) -> Self {
+        Self { topology, sums: Sums::default() }
+    }
+
+    fn key(&self) -> &Str {
+        self.topology.key()
     }
 
     /// The entry of a key in a list that is sorted by key.
-    fn of_key<'d>(list: &'d mut Vec<Domains>, key: &Str) -> &'d mut Domains {
-        let place = match list.binary_search_by(|d| d.key.cmp(key)) {
+    fn of_key<'d>(list: &'d mut Vec<Domains>, key: &Str, topology: impl FnOnce() -> Arc<Topology>) -> &'d mut Domains {
+        let place = match list.binary_search_by(|d| d.key().cmp(key)) {
             Ok(place) => place,
             Err(place) => {
-                list.insert(place, Domains::new(key.clone()));
+                list.insert(place, Domains::new(topology()));
                 place
             }
         };
@@ -141,35 +145,14 @@ impl Domains {
 
     /// Adds to the sum of the node's domain. A node without the label is in no domain.
     fn add(&mut self, node: &NodeRow<'_>, amount: i64) {
-        let Some(value) = node.labels().get(&self.key) else { return };
-        match self.sums.get_mut(value) {
-            None if amount == 0 => {}
-            None => {
-                self.sums.insert(value.clone(), amount);
-            }
-            Some(sum) => {
-                *sum += amount;
-                if *sum == 0 {
-                    self.sums.remove(value);
-                }
-            }
+        if let Some(domain) = self.topology.domain(node) {
+            self.sums.add(domain, amount);
         }
-    }
-
-    /// The node's domain; None when it lacks the label.
-    fn domain<'n>(&self, node: &NodeRow<'n>) -> Option<&'n Str> {
-        node.labels().get(&self.key)
     }
 
     /// The sum of the node's domain.
     fn sum(&self, node: &NodeRow<'_>) -> i64 {
-        self.domain(node).and_then(|value| self.sums.get(value)).copied().unwrap_or(0)
-    }
-
-    /// The node's domain and its sum, where that is above 0.
-    fn occupied<'n>(&self, node: &NodeRow<'n>) -> Option<(&'n Str, i64)> {
-        let value = self.domain(node)?;
-        self.sums.get(value).filter(|sum| **sum > 0).map(|sum| (value, *sum))
+        self.topology.domain(node).map_or(0, |domain| self.sums.get(domain))
     }
 }
 

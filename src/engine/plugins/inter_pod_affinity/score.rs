@@ -1,9 +1,15 @@
 //! Preferred terms, in both directions, and what required affinity of bound pods is worth.
 
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
 use super::{Domains, InterPodAffinity, count_key, preferences};
 use crate::cluster::NodeRow;
+use crate::cluster::counts::CountKey;
 use crate::cluster::terms::Role;
 use crate::engine::plugin::{Cycle, MAX_SCORE, NodeScore, PreScore, ScorePlugin};
+use crate::model::Str;
 
 impl ScorePlugin for InterPodAffinity {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>, _feasible: &[NodeRow<'a>]) -> PreScore<'a> {
@@ -11,22 +17,32 @@ impl ScorePlugin for InterPodAffinity {
         if self.ignore_preferred_terms_of_existing_pods && preferences(pod).next().is_none() {
             return PreScore::Skip;
         }
-        let mut worth = Vec::new();
         let cancel = cycle.cancel;
+        // Terms that speak of the same pods are counted once, and their weights are one weight.
+        let mut by_set = FxHashMap::<CountKey, BTreeMap<&Str, i64>>::default();
         for (term, weight) in cancel.guard(preferences(pod)) {
             let Some(key) = count_key(term, pod, cycle.profile) else { continue };
-            let domains = Domains::of_key(&mut worth, &term.topology_key);
-            let counter = view.counter(key);
-            cancel.guard(counter.nodes()).for_each(|(node, count)| domains.add(&node, weight * i64::from(count)));
+            *by_set.entry(key).or_default().entry(&term.topology_key).or_default() += weight;
+        }
+        let mut worth = Vec::new();
+        for (key, weights) in cancel.guard(&by_set) {
+            let counts = cycle.counts(key);
+            for (topology_key, weight) in weights.iter().filter(|(_, weight)| **weight != 0) {
+                let domains = Domains::of_key(&mut worth, topology_key, || cycle.topology(topology_key));
+                for (node, count) in cancel.guard(counts.iter()).filter_map(|(o, count)| Some((view.node(o)?, count))) {
+                    domains.add(&node, weight * i64::from(count));
+                }
+            }
         }
         let weight = |role| match role {
             Role::RequiredAffinity => self.hard_pod_affinity_weight,
             Role::RequiredAntiAffinity => 0,
             Role::Preferred(weight) => i64::from(weight),
         };
-        for (term, tally) in cancel.guard(view.terms().matching(pod, view.objects(), |role| weight(role) != 0)) {
-            let domains = Domains::of_key(&mut worth, &term.topology_key);
-            for (node, count) in tally.iter().filter_map(|(ordinal, count)| Some((view.node(ordinal)?, count))) {
+        let matching = view.terms().matching(pod, view.objects(), |role| weight(role) != 0, cancel);
+        for (term, tally) in cancel.guard(matching) {
+            let domains = Domains::of_key(&mut worth, &term.topology_key, || cycle.topology(&term.topology_key));
+            for (node, count) in cancel.guard(tally.iter()).filter_map(|(o, count)| Some((view.node(o)?, count))) {
                 domains.add(&node, weight(term.role) * i64::from(count));
             }
         }

@@ -60,7 +60,9 @@ impl FilterPlugin for CheckServiceAffinity {
         if self.asks_others(view, pod) {
             let key = like(pod);
             let mut others: Vec<Place> = Vec::new();
-            for (row, _) in cycle.cancel.guard(view.counter(key.clone()).nodes()) {
+            let counts = cycle.counts(&key);
+            let rows = counts.iter().filter_map(|(ordinal, _)| view.node(ordinal));
+            for row in cycle.cancel.guard(rows) {
                 others.extend(row.pods().iter().filter(|p| key.matches(&p.pod, view.objects())).map(|p| Place::of(p)));
             }
             others.sort();

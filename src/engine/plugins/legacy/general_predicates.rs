@@ -73,6 +73,10 @@ impl NodeFilter for Filter<'_> {
         self.0.iter().all(|filter| filter.passes(node))
     }
 
+    fn expect_changes(&mut self) {
+        self.0.iter_mut().for_each(|filter| filter.expect_changes());
+    }
+
     fn pod_added(&mut self, node: &NodeRow<'_>, pod: &PodInfo) {
         self.0.iter_mut().for_each(|filter| filter.pod_added(node, pod));
     }

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::cluster::{Cancel, NodeRow};
 use crate::cluster::pod_volumes::ephemeral_claim;
 use crate::cluster::view::ObjectTable;
+use crate::cluster::{Cancel, NodeRow};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::engine::volume_reason::VolumeReason;

@@ -39,9 +39,9 @@ impl ScorePlugin for ServiceAntiAffinityPriority {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>, feasible: &[NodeRow<'a>]) -> PreScore<'a> {
         let mut score = Score { label: &self.label, total: 0, domains: FxHashMap::default() };
         if let Some(key) = key(cycle.view, cycle.pod.pod) {
-            let counter = cycle.view.counter(key);
+            let counts = cycle.counts(&key);
             for node in cycle.cancel.guard(feasible) {
-                let count = i64::from(counter.count(node));
+                let count = i64::from(counts.get(node.ordinal()));
                 score.total += count;
                 if let Some(value) = node.labels().get(&self.label) {
                     *score.domains.entry(value.clone()).or_default() += count;

@@ -45,7 +45,11 @@ impl Plugin for ServiceSpreadingPriority {
     }
 
     fn count_keys(&self, view: &View, pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
-        if pod.spec.topology_spread.is_empty() { key(view, pod, Cancel::never()).into_iter().collect() } else { Vec::new() }
+        if pod.spec.topology_spread.is_empty() {
+            key(view, pod, Cancel::never()).into_iter().collect()
+        } else {
+            Vec::new()
+        }
     }
 }
 
@@ -56,9 +60,9 @@ impl ScorePlugin for ServiceSpreadingPriority {
             return PreScore::Skip;
         }
         let mut score = Score::default();
-        let counter = key(cycle.view, cycle.pod.pod, cycle.cancel).map(|key| cycle.view.counter(key));
+        let counts = key(cycle.view, cycle.pod.pod, cycle.cancel).map(|key| cycle.counts(&key));
         for node in cycle.cancel.guard(feasible) {
-            let count = counter.as_ref().map_or(0, |counter| i64::from(counter.count(node)));
+            let count = counts.as_ref().map_or(0, |counts| i64::from(counts.get(node.ordinal())));
             score.most = score.most.max(count);
             score.nodes.insert(node.ordinal(), count);
             if let Some(zone) = zone_of(node.labels()) {

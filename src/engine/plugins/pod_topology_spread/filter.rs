@@ -1,110 +1,163 @@
 //! Hard constraints.
+//!
+//! A node is judged by its domains alone. So each constraint is worked out domain by domain, and of thousands of constraints
+//! over a few topology keys only this remains: for each domain the first that refuses it. What every constraint counts
+//! matters only where pods come and go in a fork; then it is worked out once more and kept (`exact.rs`).
 
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
-use super::{Constraint, Counter, NAME, PodTopologySpread, has_all_keys, includes};
-use crate::cluster::{Cancel, NodeRow, PodInfo};
+use super::exact::{Exact, domains_of};
+use super::facts::Facts;
+use super::{Constraint, NAME, PodTopologySpread};
+use crate::cluster::{Cancel, NodeRow, PodInfo, View};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, PreFilter};
+use crate::engine::plugins::node_affinity::Required;
 use crate::engine::status::{Reason, Rejection};
+use crate::engine::topology::Topology;
+use crate::model::Pod;
 use crate::model::topology_spread::WhenUnsatisfiable;
-use crate::model::{Pod, Str};
 
 impl FilterPlugin for PodTopologySpread {
     fn prepare<'a>(&'a self, cycle: &Cycle<'a>) -> PreFilter<'a> {
-        let pod = cycle.pod.pod;
-        let constraints = self.constraints(cycle.view, pod, WhenUnsatisfiable::DoNotSchedule, cycle.cancel).list;
+        let (view, pod, cancel) = (cycle.view, cycle.pod.pod, cycle.cancel);
+        let constraints = self.constraints(view, pod, WhenUnsatisfiable::DoNotSchedule, cancel).list;
         if constraints.is_empty() {
             return PreFilter::Skip;
         }
-        let counters: Vec<Counter<'_>> = constraints.iter().map(|c| Counter::new(cycle.view, pod, c)).collect();
-        let mut counts: Vec<FxHashMap<Str, i64>> = vec![FxHashMap::default(); constraints.len()];
-        for node in cycle.cancel.guard(cycle.view.nodes()).filter(|n| has_all_keys(&constraints, n.node())) {
-            for ((constraint, counter), domains) in cycle.cancel.guard(constraints.iter().zip(&counters).zip(&mut counts)) {
-                if !includes(constraint, node.node(), pod, cycle.cancel) {
-                    continue;
+        let mut facts = Facts::new((view, pod, cancel), &constraints, |key| cycle.topology(key), |_| false);
+        let mut keys: Vec<Key> = (0..facts.keys())
+            .map(|key| Key {
+                topology: facts.topology(key).clone(),
+                first: usize::MAX,
+                refusals: Vec::new(),
+                of_others: None,
+            })
+            .collect();
+        domains_of(
+            &mut facts,
+            &constraints,
+            |key| cycle.counts(key),
+            |i, key, domains| {
+                let own = own(&constraints[i], pod);
+                let key = &mut keys[key];
+                key.first = key.first.min(i);
+                key.refusals.resize(key.refusals.len().max(domains.counts.len()), None);
+                let counts = domains.counts.iter().copied().chain(std::iter::once(0));
+                for (refusal, count) in key.refusals.iter_mut().chain(std::iter::once(&mut key.of_others)).zip(counts) {
+                    let skew = i64::from(count) + own - domains.minimum;
+                    if refusal.is_none() && skew > i64::from(constraints[i].max_skew) {
+                        *refusal = Some(Refusal { constraint: i, skew });
+                    }
                 }
-                if let Some(value) = node.labels().get(&constraint.key) {
-                    // Also with no pod at all: an empty domain is a domain.
-                    *domains.entry(value.clone()).or_default() += counter.count(&node);
-                }
-            }
-        }
-        let hard = constraints.into_iter().zip(counts).map(|(constraint, counts)| {
-            let own = i64::from(constraint.selector.matches(&pod.meta.labels));
-            let mut hard = Hard { constraint, counts, own, minimum: 0 };
-            hard.refresh_minimum();
-            hard
-        });
-        PreFilter::Filter(Box::new(Filter { pod, constraints: hard.collect(), cancel: cycle.cancel }))
+            },
+        );
+        PreFilter::Filter(Box::new(Filter { view, pod, cancel, constraints, keys, exact: None, required: None }))
     }
 }
 
-struct Hard {
-    constraint: Constraint,
-    /// Matching pods by domain, for the domains that count.
-    counts: FxHashMap<Str, i64>,
-    /// 1 if the pod itself matches.
-    own: i64,
-    /// The smallest count; 0 while there are fewer domains than `minDomains`.
-    minimum: i64,
+/// 1 if the pod itself matches.
+pub(super) fn own(constraint: &Constraint, pod: &Pod) -> i64 {
+    i64::from(constraint.selector.matches(&pod.meta.labels))
 }
 
-impl Hard {
-    fn refresh_minimum(&mut self) {
-        let enough = i64::try_from(self.counts.len()).unwrap_or(i64::MAX) >= i64::from(self.constraint.min_domains);
-        self.minimum = if enough { self.counts.values().copied().min().unwrap_or(0) } else { 0 };
-    }
+/// The first constraint that refuses a domain.
+#[derive(Debug, Clone, Copy)]
+struct Refusal {
+    constraint: usize,
+    skew: i64,
+}
+
+struct Key {
+    topology: Arc<Topology>,
+    /// The first constraint with this key.
+    first: usize,
+    /// By domain.
+    refusals: Vec<Option<Refusal>>,
+    /// Of domains that no node with all keys is in.
+    of_others: Option<Refusal>,
 }
 
 struct Filter<'a> {
+    /// As it was before any pod came or went.
+    view: &'a View,
     pod: &'a Pod,
-    constraints: Vec<Hard>,
     cancel: Cancel<'a>,
+    constraints: Vec<Constraint>,
+    keys: Vec<Key>,
+    /// Made when the first pod comes or goes, and looked at in place of the refusals from then on.
+    exact: Option<Exact>,
+    /// Made with it.
+    required: Option<Required<'a>>,
 }
 
 impl Filter<'_> {
-    /// A pod came to, or left, a node of the fork. Neither deletion nor the special case of `{}` is looked at here, as
-    /// upstream.
-    fn update(&mut self, node: &NodeRow<'_>, other: &PodInfo, delta: i64) {
+    fn update(&mut self, node: &NodeRow<'_>, other: &PodInfo, delta: i32) {
         if other.pod.meta.namespace != self.pod.meta.namespace {
             return;
         }
-        if !self.constraints.iter().all(|h| node.labels().contains_key(&h.constraint.key)) {
-            return;
-        }
-        for hard in self.cancel.guard(&mut self.constraints) {
-            if !includes(&hard.constraint, node.node(), self.pod, self.cancel)
-                || !hard.constraint.selector.matches(&other.pod.meta.labels)
-            {
-                continue;
+        self.make_exact();
+        let (Some(exact), Some(required)) = (&mut self.exact, &self.required) else { return };
+        exact.update(&self.constraints, (self.pod, required, self.cancel), node, other, delta);
+    }
+
+    fn make_exact(&mut self) {
+        self.required.get_or_insert_with(|| Required::new(self.pod, self.cancel));
+        self.exact.get_or_insert_with(|| {
+            let topologies = &self.keys;
+            let topology = |key: &_| {
+                let found = topologies.iter().find(|k| k.topology.key() == key);
+                found.map_or_else(|| Arc::new(Topology::new(self.view, Clone::clone(key))), |k| k.topology.clone())
+            };
+            Exact::new((self.view, self.pod, self.cancel), &self.constraints, topology)
+        });
+    }
+
+    fn missing(&self, constraint: usize) -> Rejection {
+        let topology_key = self.constraints[constraint].key.clone();
+        Rejection::unresolvable(NAME, Reason::TopologySpreadMissingLabel { topology_key })
+    }
+
+    fn skewed(&self, constraint: usize, skew: i64) -> Rejection {
+        let Constraint { key, max_skew, .. } = &self.constraints[constraint];
+        let reason = Reason::TopologySpread { topology_key: key.clone(), skew, max_skew: *max_skew };
+        Rejection::resolvable(NAME, reason)
+    }
+
+    /// The first constraint that refuses a node, and by which skew; None: for want of its label.
+    fn first_refusal(&self, node: &NodeRow<'_>) -> Option<(usize, Option<i64>)> {
+        let of_key = |key: &Key| match key.topology.domain(node) {
+            None => Some((key.first, None)),
+            Some(domain) => {
+                let refusal = (*key.refusals.get(domain).unwrap_or(&key.of_others))?;
+                Some((refusal.constraint, Some(refusal.skew)))
             }
-            if let Some(value) = node.labels().get(&hard.constraint.key) {
-                *hard.counts.entry(value.clone()).or_default() += delta;
-                hard.refresh_minimum();
-            }
-        }
+        };
+        self.keys.iter().filter_map(of_key).min_by_key(|(constraint, _)| *constraint)
     }
 }
 
 impl NodeFilter for Filter<'_> {
     fn check(&self, node: &NodeRow<'_>) -> Result<(), Rejection> {
-        for hard in &self.constraints {
-            let constraint = &hard.constraint;
-            let Some(value) = node.labels().get(&constraint.key) else {
-                let reason = Reason::TopologySpreadMissingLabel { topology_key: constraint.key.clone() };
-                return Err(Rejection::unresolvable(NAME, reason));
-            };
-            let skew = hard.counts.get(value).copied().unwrap_or(0) + hard.own - hard.minimum;
-            if skew > i64::from(constraint.max_skew) {
-                let reason = Reason::TopologySpread {
-                    topology_key: constraint.key.clone(),
-                    skew,
-                    max_skew: constraint.max_skew,
-                };
-                return Err(Rejection::resolvable(NAME, reason));
-            }
+        let refusal = match &self.exact {
+            None => self.first_refusal(node),
+            Some(exact) => exact.first_refusal(&self.constraints, self.cancel, node),
+        };
+        match refusal {
+            None => Ok(()),
+            Some((constraint, None)) => Err(self.missing(constraint)),
+            Some((constraint, Some(skew))) => Err(self.skewed(constraint, skew)),
         }
-        Ok(())
+    }
+
+    fn passes(&self, node: &NodeRow<'_>) -> bool {
+        match &self.exact {
+            None => self.first_refusal(node).is_none(),
+            Some(_) => self.check(node).is_ok(),
+        }
+    }
+
+    fn expect_changes(&mut self) {
+        self.make_exact();
     }
 
     fn pod_added(&mut self, node: &NodeRow<'_>, pod: &PodInfo) {

@@ -1,16 +1,20 @@
 //! PodTopologySpread (spec 4.10 and 5.4): keeps the pods of a selector spread over the domains of a topology key.
 //!
-//! `filter.rs` holds the hard constraints (DoNotSchedule), `score.rs` the soft ones (ScheduleAnyway); here is what both
-//! share: which constraints hold for a pod, and how its like are counted.
+//! `filter.rs` holds the hard constraints (DoNotSchedule), `score.rs` the soft ones (ScheduleAnyway), `facts.rs` what both
+//! ask of nodes; here is which constraints hold for a pod, and how its like are counted. A constraint costs the nodes that
+//! have some of the pod's like, and its domains; labels and policies are looked at once a node, however many constraints.
 
+mod exact;
+mod facts;
 mod filter;
 mod score;
 
-use crate::cluster::counts::{self, CountKey};
-use crate::cluster::{Cancel, NodeRow, View};
+use crate::cluster::counts::CountKey;
+use crate::cluster::{Cancel, View};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
-use crate::engine::plugins::{node_affinity, taint_toleration};
+use crate::engine::plugins::node_affinity::Required;
+use crate::engine::plugins::taint_toleration;
 use crate::engine::profile::Profile;
 use crate::model::node::{HOSTNAME_LABEL, ZONE_LABEL};
 use crate::model::selector::Requirement;
@@ -107,7 +111,8 @@ impl PodTopologySpread {
             DefaultConstraints::List(list) => (list.clone(), true),
         };
         let mut wanted = defaults.iter().filter(|c| c.when_unsatisfiable == when).peekable();
-        let selector = if wanted.peek().is_some() { deduced_selector(view, pod, cancel) } else { LabelSelector::everything() };
+        let selector =
+            if wanted.peek().is_some() { deduced_selector(view, pod, cancel) } else { LabelSelector::everything() };
         let list = if selector.is_everything() {
             // Nothing owns or serves the pod: there is no set of its like to spread.
             Vec::new()
@@ -181,34 +186,13 @@ fn count_key(pod: &Pod, selector: &LabelSelector) -> Option<CountKey> {
     Some(CountKey::in_namespace(pod.meta.namespace.clone(), selector.clone(), false))
 }
 
-/// Counts the pod's like on a node; None where nothing is counted.
-struct Counter<'a>(Option<counts::Counter<'a>>);
-
-impl<'a> Counter<'a> {
-    fn new(view: &'a View, pod: &Pod, constraint: &Constraint) -> Self {
-        Self(count_key(pod, &constraint.selector).map(|key| view.counter(key)))
-    }
-
-    fn count(&self, node: &NodeRow<'_>) -> i64 {
-        self.0.as_ref().map_or(0, |counter| i64::from(counter.count(node)))
-    }
-
-    /// Nodes on which some are counted.
-    fn nodes(&self) -> impl Iterator<Item = (NodeRow<'a>, i64)> {
-        self.0.iter().flat_map(|counter| counter.nodes().map(|(node, count)| (node, i64::from(count))))
-    }
-}
-
 /// Whether a node takes part in counting for a constraint (`nodeAffinityPolicy`, `nodeTaintsPolicy`).
-fn includes(constraint: &Constraint, node: &Node, pod: &Pod, cancel: Cancel<'_>) -> bool {
-    (!constraint.honor_affinity || node_affinity::matches_required(node, pod))
+fn includes(constraint: &Constraint, node: &Node, required: &Required<'_>, pod: &Pod, cancel: Cancel<'_>) -> bool {
+    (!constraint.honor_affinity || required.matches(node))
         && (!constraint.honor_taints || taint_toleration::untolerated(node, pod, cancel).is_none())
 }
 
-/// Whether a node carries every constraint's key.
-fn has_all_keys(constraints: &[Constraint], node: &Node) -> bool {
-    constraints.iter().all(|c| node.meta.labels.contains_key(&c.key))
-}
-
+#[cfg(test)]
+mod oracle;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! Existing volumes for a claim that waits for its first consumer.
 
 use super::bound::reaches;
-use super::label_index::{LabelIndex, pairs_of_terms};
 use crate::cluster::pod_volumes::ClaimKey;
 use crate::cluster::{Cancel, NodeRow, View};
+use crate::engine::plugins::label_index::{LabelIndex, pairs_of_terms};
 use crate::model::Str;
 use crate::model::storage::{PersistentVolume, PersistentVolumeClaim};
 

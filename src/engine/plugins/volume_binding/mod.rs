@@ -12,7 +12,6 @@
 
 mod bound;
 mod claims;
-mod label_index;
 mod matching;
 mod provisioning;
 

@@ -1,7 +1,7 @@
 //! Volumes that a class would make for a claim on a node.
 
-use super::label_index::{LabelIndex, pairs_of_labels};
 use crate::cluster::{Cancel, NodeRow, View};
+use crate::engine::plugins::label_index::{LabelIndex, pairs_of_labels};
 use crate::engine::volume_reason::VolumeReason;
 use crate::model::node_selector::NodeSelectorTerm;
 use crate::model::storage::{CsiStorageCapacity, PersistentVolumeClaim, StorageClass};
@@ -52,12 +52,7 @@ impl<'a> Provisioning<'a> {
 
 impl<'a> Capacity<'a> {
     /// None for drivers that don't ask for it, and for claims that ask for no size.
-    fn of(
-        view: &'a View,
-        claim: &PersistentVolumeClaim,
-        class: &StorageClass,
-        cancel: Cancel<'_>,
-    ) -> Option<Self> {
+    fn of(view: &'a View, claim: &PersistentVolumeClaim, class: &StorageClass, cancel: Cancel<'_>) -> Option<Self> {
         let driver = view.objects().csi_driver(&class.provisioner)?;
         if !driver.storage_capacity || claim.request.is_zero() {
             return None;
