@@ -7,6 +7,7 @@
 //! decisions, whatever the history of events behind the view. Nothing here blocks, and every loop whose length
 //! input controls looks at the [`Cancel`] flag: a decision ends within milliseconds of its being set. This is the plain path: it is the definition that faster ones are held against.
 
+pub mod cost;
 pub mod decision;
 pub mod events;
 pub mod fixes;
@@ -31,6 +32,7 @@ pub(crate) mod topology;
 
 use std::sync::atomic::AtomicBool;
 
+pub use cost::{Cost, cost};
 pub use decision::{Decision, Detail, Outcome, Scores};
 pub use events::{ClusterEvent, EventSet};
 pub use fixes::Fix;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::cost::{Share, Sizes};
 use super::events::EventSet;
 use super::profile::Profile;
 use super::status::Rejection;
@@ -102,6 +103,11 @@ pub trait Plugin: fmt::Debug + Send + Sync {
     /// changes its mind.
     fn judges_alone(&self) -> bool {
         false
+    }
+
+    /// What it adds to the cost of a decision: for one that says nothing, a check a node.
+    fn cost(&self, _sizes: &Sizes<'_>) -> Share {
+        Share::a_node(u64::from(self.filter().is_some()), u64::from(self.score().is_some()))
     }
 
     /// The selector counts it will read for this pod: whoever owns the view may keep them (see `Writer::watch`).

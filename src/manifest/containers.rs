@@ -27,10 +27,8 @@ pub(super) fn containers(
     let mut seen: FxHashSet<Str> = others.iter().map(|c| c.name.clone()).collect();
     let list = spec.list(field, |r| {
         let container = container(r, sort, host_network);
-        if !container.name.is_empty() {
-            if !seen.insert(container.name.clone()) {
-                r.error_in("name", duplicate(&container.name));
-            }
+        if !container.name.is_empty() && !seen.insert(container.name.clone()) {
+            r.error_in("name", duplicate(&container.name));
         }
         Some(container)
     });

@@ -136,7 +136,9 @@ impl View {
 
     /// The groups of pods that selectors see, by namespace.
     fn compare_groups(&self, other: &View, found: &mut Found) {
-        let groups = |view: &View| -> BTreeMap<Str, Vec<(Vec<(Str, Str)>, bool, BTreeMap<Str, u32>)>> {
+        /// Labels, whether it terminates, pods by node.
+        type Group = (Vec<(Str, Str)>, bool, BTreeMap<Str, u32>);
+        let groups = |view: &View| -> BTreeMap<Str, Vec<Group>> {
             let of = |namespace: &Str| {
                 let pairs = |labels: &Labels| labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
                 let groups = view.label_sets.of_namespace(namespace);

@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::cluster::NodeRow;
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::plugin::{Cycle, MAX_SCORE, NodeScore, Plugin, PreScore, ScorePlugin};
 use crate::model::Pod;
 use crate::model::volume::VolumeSource;
@@ -24,6 +25,12 @@ impl Plugin for ImageLocality {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        let images = units(images(sizes.pod).count());
+        // A text is made for each.
+        Share { prepare_score: images.saturating_mul(8), ..Share::a_node(0, 1 + images) }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::{Cancel, NodeRow};
+use crate::engine::cost::{Share, Sizes, units, values_compared};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{
     Cycle, FilterPlugin, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin, default_normalize,
@@ -42,6 +43,18 @@ impl Plugin for NodeAffinityPlugin {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        let own = sizes.pod.spec.affinity.node.as_ref();
+        let sides = || own.into_iter().chain(&self.added);
+        let required = sides().filter_map(|side| side.required.as_ref()).flat_map(|selector| &selector.terms);
+        let preferred = sides().filter_map(|side| side.preferred.as_ref()).flatten().map(|t| &t.term);
+        let pairs = sizes.pod.spec.node_selector.as_ref().map_or(0, Labels::len);
+        let sum = |terms: &mut dyn Iterator<Item = &NodeSelectorTerm>| terms.map(term).fold(0, u64::saturating_add);
+        let (required, preferred) = (sum(&mut required.into_iter()), sum(&mut preferred.into_iter()));
+        // Names of nodes are gathered from the required terms before.
+        Share { prepare: required.saturating_mul(4), ..Share::a_node(1 + required + units(pairs), 1 + preferred) }
     }
 }
 
@@ -107,6 +120,22 @@ impl FilterPlugin for NodeAffinityPlugin {
             Some(names) => PreFilter::Narrow(names.into_iter().collect(), filter),
         }
     }
+}
+
+/// To match a node with the pod's nodeSelector and required node affinity.
+pub(crate) fn cost_of_required(pod: &Pod) -> u64 {
+    let terms = required(pod).into_iter().flat_map(|selector| &selector.terms);
+    let pairs = pod.spec.node_selector.as_ref().map_or(0, Labels::len);
+    terms.map(term).fold(1 + units(pairs), u64::saturating_add)
+}
+
+/// To match a term with a node.
+fn term(term: &NodeSelectorTerm) -> u64 {
+    let requirements = term.expressions.iter().chain(&term.fields).map(|r| match &r.op {
+        NodeOperator::In(values) | NodeOperator::NotIn(values) => 1 + values_compared(values.len()),
+        _ => 1,
+    });
+    requirements.fold(0, u64::saturating_add)
 }
 
 /// The nodes that the terms name through `matchFields metadata.name In`; None unless every term names some.

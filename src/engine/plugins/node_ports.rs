@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::pod_info::{HostPort, host_ports};
 use crate::cluster::{Cancel, NodeRow};
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
@@ -30,6 +31,12 @@ impl Plugin for NodePorts {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        // With the ports of some pods that are there.
+        let ports = units(host_ports(sizes.pod).len());
+        Share { prepare: ports, ..Share::a_node(1 + ports.saturating_mul(2), 0) }
     }
 }
 

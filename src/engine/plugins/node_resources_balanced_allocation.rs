@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::node_resources_fit::{cpu_and_memory, is_scalar};
 use crate::cluster::NodeRow;
 use crate::cluster::view::ResourceId;
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::plugin::{Cycle, NodeScore, Plugin, PreScore, ScorePlugin};
 use crate::model::Str;
 
@@ -27,6 +28,10 @@ impl Plugin for NodeResourcesBalancedAllocation {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, _sizes: &Sizes<'_>) -> Share {
+        Share::a_node(0, 1 + units(self.resources.len()))
     }
 }
 

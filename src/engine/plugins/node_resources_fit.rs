@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::NodeRow;
 use crate::cluster::view::ResourceId;
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::fixes::Fix;
 use crate::engine::plugin::{
@@ -86,6 +87,11 @@ impl Plugin for NodeResourcesFit {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        let names = sizes.resources();
+        Share { prepare: names.saturating_mul(4), ..Share::a_node(1 + names, 1 + units(self.resources.len())) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! NodeUnschedulable (spec 4.1): a cordoned node takes only pods that tolerate the cordon's taint.
 
 use crate::cluster::NodeRow;
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
@@ -28,6 +29,10 @@ impl Plugin for NodeUnschedulable {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        Share { prepare: units(sizes.pod.spec.tolerations.len()), ..Share::a_node(1, 0) }
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::cluster::NodeRow;
 use crate::cluster::pod_volumes::ephemeral_claim;
 use crate::cluster::view::volume_of_claim;
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
@@ -43,6 +44,12 @@ impl Plugin for NodeVolumeLimits {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        // Objects are looked up once, and each may be new to a node.
+        let volumes = units(sizes.pod.spec.volumes.len());
+        Share { prepare: volumes.saturating_mul(8), ..Share::a_node(1 + volumes, 0) }
     }
 }
 

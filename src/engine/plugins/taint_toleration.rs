@@ -2,6 +2,7 @@
 //! PreferNoSchedule ones make a node less attractive.
 
 use crate::cluster::{Cancel, NodeRow};
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{
     Cycle, FilterPlugin, NodeFilter, NodeScore, Plugin, PreFilter, PreScore, ScorePlugin, default_normalize,
@@ -37,6 +38,12 @@ impl Plugin for TaintToleration {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        // As if every node had a taint of either kind.
+        let tolerations = units(sizes.pod.spec.tolerations.len());
+        Share { prepare_score: tolerations, ..Share::a_node(1 + tolerations, 1 + tolerations) }
     }
 }
 

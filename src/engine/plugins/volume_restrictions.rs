@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::cluster::pod_volumes::Disk;
 use crate::cluster::{Cancel, NodeRow, PodInfo};
 use crate::engine::Fix;
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
@@ -38,6 +39,12 @@ impl Plugin for VolumeRestrictions {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        // Objects are looked up once, and each is held against what is in use on a node.
+        let volumes = units(sizes.pod.spec.volumes.len());
+        Share { prepare: volumes.saturating_mul(8), change: 1, ..Share::a_node(1 + volumes.saturating_mul(2), 0) }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::cluster::view::ObjectTable;
 use crate::cluster::{Cancel, NodeRow};
 use crate::engine::Fix;
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
@@ -44,6 +45,12 @@ impl Plugin for VolumeZone {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        // Objects are looked up once, and each may have all four labels.
+        let volumes = units(sizes.pod.spec.volumes.len());
+        Share { prepare: volumes.saturating_mul(8), ..Share::a_node(1 + volumes.saturating_mul(4), 0) }
     }
 }
 

@@ -18,6 +18,8 @@ use crate::service::Service;
 
 /// Nodes that one look judges at most, summed over its pods: some tens of milliseconds.
 const NODES_A_LOOK: usize = 100_000;
+/// What a node costs an ordinary pod, in the engine's units: one with thousands of terms counts for as many nodes more.
+const UNITS_A_NODE: u64 = 40;
 /// What a pod costs whatever its nodes, in nodes.
 const NODES_A_POD: usize = 50;
 /// Pods whose state in the feed one look compares, besides those that it decides on.
@@ -46,7 +48,7 @@ impl Service {
         while spent < budget {
             let Some(task) = retries.table.lock().next_due() else { break };
             let (found, nodes) = self.decide_anew(&task, &view, &difference);
-            spent += nodes + NODES_A_POD;
+            spent = spent.saturating_add(nodes).saturating_add(NODES_A_POD);
             decided += 1;
             news |= retries.table.lock().settle(&task, found);
         }
@@ -66,14 +68,15 @@ impl Service {
         let nodes = candidates(task, view, difference);
         let options = Options { candidates: nodes.as_deref(), ..Options::default() };
         let pod = IncomingPod::new(&refusal.pod);
-        // Nobody can give up on it: it is over in a moment.
+        let cost = engine::cost(view, &pod, &refusal.profile, nodes.as_ref().map(Vec::len)).total / UNITS_A_NODE;
+        let cost = usize::try_from(cost).unwrap_or(usize::MAX);
         let cancel = AtomicBool::new(false);
         match engine::decide(view, &pod, &refusal.profile, &options, &cancel) {
             Ok(decision) => match (&decision.outcome, Waiting::of(&decision, &refusal.profile)) {
                 (Outcome::Unschedulable | Outcome::NoNodes | Outcome::Gated(_), Some(waiting)) => {
-                    (Found::Refused(waiting), decision.evaluated)
+                    (Found::Refused(waiting), cost.max(decision.evaluated))
                 }
-                _ => (Found::Freed { revision: view.revision() }, decision.evaluated),
+                _ => (Found::Freed { revision: view.revision() }, cost.max(decision.evaluated)),
             },
             Err(_) => (Found::Freed { revision: view.revision() }, 0),
         }

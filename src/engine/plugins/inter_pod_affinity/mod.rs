@@ -8,11 +8,13 @@
 mod filter;
 mod score;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::cluster::counts::CountKey;
 use crate::cluster::pod_set::{Namespaces, PodSet};
 use crate::cluster::{NodeRow, View};
+use crate::engine::cost::{Share, Sizes, selector, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::fixes::Fix;
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
@@ -63,6 +65,30 @@ impl Plugin for InterPodAffinity {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        let Sizes { view, pod, profile, nodes } = *sizes;
+        let count = |key: CountKey| sizes.count(&key).saturating_add(nodes / 4);
+        let own = |terms: &mut dyn Iterator<Item = CountKey>| terms.map(count).fold(0, u64::saturating_add);
+        let anti = required(&pod.spec.affinity.pod_anti).iter().filter_map(|t| count_key(t, pod, profile));
+        let hard = own(&mut affinity_key(pod, profile).into_iter().chain(anti));
+        let soft = own(&mut preferences(pod).filter_map(|(t, _)| count_key(t, pod, profile)));
+        // Bound pods' terms that may speak of it, each with some nodes that have such pods.
+        let found = units(view.terms().candidates(pod));
+        let theirs = found.saturating_mul(4 + nodes / 64).saturating_add(2 * units(pod.meta.labels.len()));
+        let keys = |terms: &mut dyn Iterator<Item = &Str>| units(terms.collect::<BTreeSet<_>>().len());
+        let terms = required(&pod.spec.affinity.pod).iter().chain(required(&pod.spec.affinity.pod_anti));
+        let change = terms.clone().map(|t| 1 + selector(&t.selector)).fold(2, u64::saturating_add);
+        let hard_keys = keys(&mut terms.map(|t| &t.topology_key));
+        let soft_keys = keys(&mut preferences(pod).map(|(t, _)| &t.topology_key));
+        Share {
+            prepare: hard.saturating_add(theirs),
+            filter: 1 + hard_keys,
+            prepare_score: soft.saturating_add(theirs),
+            score: 1 + soft_keys,
+            change,
+        }
     }
 
     fn count_keys(&self, _view: &View, pod: &Pod, profile: &Profile) -> Vec<CountKey> {

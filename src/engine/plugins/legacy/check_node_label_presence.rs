@@ -1,6 +1,7 @@
 //! CheckNodeLabelPresence (spec 8.1): every one of the labels must be on the node, or none of them may. Values don't matter.
 
 use crate::cluster::NodeRow;
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::legacy_reason::LegacyReason;
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
@@ -23,6 +24,10 @@ impl Plugin for CheckNodeLabelPresence {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, _sizes: &Sizes<'_>) -> Share {
+        Share::a_node(1 + units(self.labels.len()), 0)
     }
 }
 

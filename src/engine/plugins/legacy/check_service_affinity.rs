@@ -6,6 +6,7 @@
 
 use crate::cluster::counts::CountKey;
 use crate::cluster::{NodeRow, PodInfo, View};
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::legacy_reason::LegacyReason;
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::profile::Profile;
@@ -40,6 +41,12 @@ impl Plugin for CheckServiceAffinity {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        let keys = self.count_keys(sizes.view, sizes.pod, sizes.profile);
+        let counts = keys.iter().map(|key| sizes.count(key)).fold(sizes.nodes, u64::saturating_add);
+        Share { prepare: counts, ..Share::a_node(1 + units(self.labels.len()), 0) }
     }
 
     fn count_keys(&self, view: &View, pod: &Pod, _profile: &Profile) -> Vec<CountKey> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::cluster::counts::CountKey;
 use crate::cluster::{NodeRow, PodInfo, View};
+use crate::engine::cost::{Share, Sizes};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::profile::Profile;
 use crate::engine::status::Rejection;
@@ -23,6 +24,10 @@ impl Plugin for GeneralPredicates {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        self.members.iter().fold(Share::default(), |sum, member| sum.and(member.cost(sizes)))
     }
 
     fn count_keys(&self, view: &View, pod: &Pod, profile: &Profile) -> Vec<CountKey> {

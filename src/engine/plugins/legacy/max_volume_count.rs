@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use crate::cluster::pod_volumes::ephemeral_claim;
 use crate::cluster::view::ObjectTable;
 use crate::cluster::{Cancel, NodeRow};
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::engine::volume_reason::VolumeReason;
@@ -115,6 +116,12 @@ impl Plugin for MaxVolumeCount {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        // Objects are looked up once, and those of a node's pods on each node.
+        let volumes = units(sizes.pod.spec.volumes.len());
+        Share { prepare: volumes.saturating_mul(8), ..Share::a_node(1 + volumes.saturating_mul(16), 0) }
     }
 }
 

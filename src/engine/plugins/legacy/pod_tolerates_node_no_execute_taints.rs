@@ -1,6 +1,7 @@
 //! PodToleratesNodeNoExecuteTaints (spec 8.1): TaintToleration's rule for NoExecute taints alone, in its words.
 
 use crate::cluster::{Cancel, NodeRow};
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter};
 use crate::engine::status::{Reason, Rejection};
 use crate::model::{Effect, Pod};
@@ -17,6 +18,10 @@ impl Plugin for PodToleratesNodeNoExecuteTaints {
 
     fn filter(&self) -> Option<&dyn FilterPlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        Share::a_node(1 + units(sizes.pod.spec.tolerations.len()), 0)
     }
 }
 

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cluster::counts::CountKey;
 use crate::cluster::{Cancel, NodeRow, Ordinal, View};
+use crate::engine::cost::{Share, Sizes};
 use crate::engine::plugin::{Cycle, MAX_SCORE, NodeScore, Plugin, PreScore, ScorePlugin};
 use crate::engine::plugins::pod_topology_spread::selector_of_services;
 use crate::engine::profile::Profile;
@@ -42,6 +43,12 @@ impl Plugin for ServiceSpreadingPriority {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        let keys = self.count_keys(sizes.view, sizes.pod, sizes.profile);
+        let counts = keys.iter().map(|key| sizes.count(key)).fold(sizes.nodes, u64::saturating_add);
+        Share { prepare_score: counts, ..Share::a_node(0, 2) }
     }
 
     fn count_keys(&self, view: &View, pod: &Pod, _profile: &Profile) -> Vec<CountKey> {

@@ -9,11 +9,14 @@ mod facts;
 mod filter;
 mod score;
 
+use std::collections::BTreeSet;
+
 use crate::cluster::counts::CountKey;
 use crate::cluster::{Cancel, View};
+use crate::engine::cost::{Share, Sizes, selector, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{FilterPlugin, Plugin, ScorePlugin};
-use crate::engine::plugins::node_affinity::Required;
+use crate::engine::plugins::node_affinity::{self, Required};
 use crate::engine::plugins::taint_toleration;
 use crate::engine::profile::Profile;
 use crate::model::node::{HOSTNAME_LABEL, ZONE_LABEL};
@@ -69,6 +72,27 @@ impl Plugin for PodTopologySpread {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        let of_kind = |when| {
+            let constraints = self.constraints(sizes.view, sizes.pod, when, Cancel::never()).list;
+            let keys: BTreeSet<&Str> = constraints.iter().map(|c| &c.key).collect();
+            // A few numbers a domain, of which there are as many as nodes at most.
+            let counts = constraints.iter().map(|c| match count_key(sizes.pod, &c.selector) {
+                Some(key) => sizes.count(&key).saturating_add(sizes.nodes / 4),
+                None => sizes.nodes / 4,
+            });
+            let counts = counts.fold(0, u64::saturating_add);
+            // Labels are looked at once a key and node, inclusion policies once a node.
+            let labels = sizes.nodes.saturating_mul(units(keys.len()).saturating_mul(2));
+            let policies = if constraints.is_empty() { 0 } else { sizes.nodes.saturating_mul(inclusion(sizes.pod)) };
+            let matched = constraints.iter().map(|c| 1 + selector(&c.selector)).fold(0, u64::saturating_add);
+            (counts.saturating_add(labels).saturating_add(policies), units(keys.len()), matched)
+        };
+        let (hard, hard_keys, change) = of_kind(WhenUnsatisfiable::DoNotSchedule);
+        let (soft, ..) = of_kind(WhenUnsatisfiable::ScheduleAnyway);
+        Share { prepare: hard, filter: 1 + hard_keys, prepare_score: soft, score: 1, change }
     }
 
     fn count_keys(&self, view: &View, pod: &Pod, _profile: &Profile) -> Vec<CountKey> {
@@ -184,6 +208,11 @@ fn count_key(pod: &Pod, selector: &LabelSelector) -> Option<CountKey> {
         return None;
     }
     Some(CountKey::in_namespace(pod.meta.namespace.clone(), selector.clone(), false))
+}
+
+/// To ask the inclusion policies of a constraint about a node.
+fn inclusion(pod: &Pod) -> u64 {
+    node_affinity::cost_of_required(pod).saturating_add(units(pod.spec.tolerations.len()))
 }
 
 /// Whether a node takes part in counting for a constraint (`nodeAffinityPolicy`, `nodeTaintsPolicy`).

@@ -24,11 +24,13 @@ use self::matching::Candidates;
 use self::provisioning::Provisioning;
 use crate::cluster::pod_volumes::ClaimKey;
 use crate::cluster::{Cancel, NodeRow, View, VolumeBinding};
+use crate::engine::cost::{Share, Sizes, units};
 use crate::engine::events::{ActionType, EventResource, EventSet};
 use crate::engine::plugin::{Cycle, FilterPlugin, NodeFilter, Plugin, PreFilter, PreScore, ScorePlugin};
 use crate::engine::status::{Code, Reason, Rejection};
 use crate::engine::volume_reason::VolumeReason;
 use crate::model::storage::{PersistentVolume, PersistentVolumeClaim};
+use crate::model::volume::VolumeSource;
 use crate::model::{Quantity, Str};
 
 const NAME: &str = "VolumeBinding";
@@ -62,6 +64,15 @@ impl Plugin for VolumeBindingPlugin {
 
     fn score(&self) -> Option<&dyn ScorePlugin> {
         Some(self)
+    }
+
+    fn cost(&self, sizes: &Sizes<'_>) -> Share {
+        let claims = sizes.pod.spec.volumes.iter();
+        let claims =
+            units(claims.filter(|v| !matches!(v.source, VolumeSource::EmptyDir | VolumeSource::HostPath)).count());
+        // Each may have to look at all volumes that are free, which are some of the objects.
+        let volumes = units(sizes.view.objects().len());
+        Share { prepare: claims.saturating_mul(8 + volumes), ..Share::a_node(1 + claims.saturating_mul(4), 0) }
     }
 }
 
