@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use imbl::HashMap;
 
 use crate::model::{Pod, Str, Time};
 
@@ -25,9 +25,9 @@ struct Record {
     expires: Option<Time>,
 }
 
-/// What was recorded, by uid.
+/// What was recorded, by uid. Persistent: a snapshot has it at the price of a root.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Recorded(FxHashMap<Str, Record>);
+pub(super) struct Recorded(HashMap<Str, Record>);
 
 impl Recorded {
     pub(super) fn is_empty(&self) -> bool {
@@ -48,9 +48,21 @@ impl Recorded {
         self.0.remove(uid).is_some()
     }
 
-    /// What goes for a pod, if anything was recorded: the pod as it was then, and its node.
-    pub(super) fn of(&self, uid: &str) -> Option<(&Arc<Pod>, Option<&Str>)> {
-        self.0.get(uid).map(|record| (&record.pod, record.node.as_ref()))
+    /// The node that a pod without room waits for, and the pod as it is known: fed, else as it was when that was recorded.
+    pub(super) fn waiting(&self, uid: &str, known: Option<&Arc<Pod>>) -> Option<(Arc<Pod>, Str)> {
+        if known.is_some_and(|pod| pod.is_bound() || pod.is_terminal()) {
+            return None;
+        }
+        let record = self.0.get(uid);
+        let node = match record {
+            Some(record) => record.node.clone()?,
+            None => known.map(|pod| pod.status.nominated_node.clone()).filter(|node| !node.is_empty())?,
+        };
+        known.or(record.map(|record| &record.pod)).map(|pod| (pod.clone(), node))
+    }
+
+    pub(super) fn uids(&self) -> impl Iterator<Item = &Str> {
+        self.0.keys()
     }
 
     /// Uids whose record's time is up by `now`, sorted.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use imbl::HashMap;
 
+use super::nominations::Recorded;
 use super::pod_info::PodInfo;
 use super::pod_life::PodState;
 use super::reservation::Reservations;
@@ -20,6 +21,7 @@ pub struct Snapshot {
     pub reservations: Reservations,
     /// The fed pods that don't take room by their own spec, by uid: pending, reserved, orphaned and finished ones.
     pub(super) apart: HashMap<Str, Arc<Pod>>,
+    pub(super) nominations: Recorded,
     pub incarnation: Str,
 }
 
@@ -69,6 +71,13 @@ impl Snapshot {
             let PodInfo { pod, node, .. } = &*reservation.pod;
             let bindings = reservation.pod.bindings().to_vec();
             view.add_pod(Arc::new(PodInfo::on(pod.clone(), node.clone()).with_bindings(bindings)));
+        }
+        let nominated = self.apart.iter().filter(|(_, pod)| !pod.status.nominated_node.is_empty()).map(|(uid, _)| uid);
+        for uid in nominated.chain(self.nominations.uids()).filter(|uid| self.reservations.of_pod(uid).is_none()) {
+            let known = self.apart.get(uid).or_else(|| self.view.pod(uid).map(|info| &info.pod));
+            if let Some((pod, node)) = self.nominations.waiting(uid, known) {
+                view.nominate(Arc::new(PodInfo::on(pod, node)));
+            }
         }
         view
     }

@@ -142,6 +142,7 @@ impl Writer {
             view: self.view.clone(),
             reservations: self.reservations.clone(),
             apart: self.apart.clone(),
+            nominations: self.nominations.clone(),
             incarnation: self.incarnation.clone(),
         }
     }

@@ -44,14 +44,11 @@ impl Writer {
         }
         if known.as_ref().is_some_and(|pod| pod.is_bound() || pod.is_terminal()) {
             self.nominations.forget(uid);
-        } else if self.reservations.of_pod(uid).is_none() {
-            let recorded = self.nominations.of(uid).map(|(pod, node)| (pod.clone(), node.cloned()));
-            let of_status = known.as_ref().map(|pod| pod.status.nominated_node.clone()).filter(|node| !node.is_empty());
-            let node = recorded.as_ref().map_or(of_status, |(_, node)| node.clone());
-            if let (Some(pod), Some(node)) = (known.or(recorded.map(|(pod, _)| pod)), node) {
-                self.view.nominate(Arc::new(PodInfo::on(pod, node)));
-                return;
-            }
+        } else if self.reservations.of_pod(uid).is_none()
+            && let Some((pod, node)) = self.nominations.waiting(uid, known.as_ref())
+        {
+            self.view.nominate(Arc::new(PodInfo::on(pod, node)));
+            return;
         }
         self.view.withdraw_nomination(uid);
     }
