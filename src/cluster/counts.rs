@@ -140,8 +140,10 @@ impl NodeCounts {
             self.chunks.resize_with(ordinal.chunk() + 1, || Arc::new([0; CHUNK]));
         }
         let cell = &mut Arc::make_mut(&mut self.chunks[ordinal.chunk()])[ordinal.offset()];
-        *cell = cell.saturating_add_signed(delta);
-        self.total = self.total.saturating_add_signed(i64::from(delta));
+        // Wrapping, so that what was added is taken away again whatever came in between. Neither number is ever passed:
+        // each counted pod is an object in memory.
+        *cell = cell.wrapping_add_signed(delta);
+        self.total = self.total.wrapping_add_signed(i64::from(delta));
     }
 }
 

@@ -23,8 +23,10 @@ impl NodeTally {
         self.0.is_empty()
     }
 
+    /// Wraps, so that what was added is taken away again whatever came in between. There are never more somethings than
+    /// fit, since each is part of an object in memory.
     pub(super) fn add(&mut self, ordinal: Ordinal, delta: i32) {
-        let count = self.0.get(&ordinal).copied().unwrap_or(0).saturating_add_signed(delta);
+        let count = self.0.get(&ordinal).copied().unwrap_or(0).wrapping_add_signed(delta);
         if count == 0 {
             self.0.remove(&ordinal);
         } else {

@@ -169,7 +169,7 @@ fn has_room(scene: &Scene, candidate: &ScenePod, node: NodeId) -> Result<(), Unf
     for (name, asked) in candidate.requests.iter() {
         let free =
             if &**name == PODS { free_pods(scene, node) * 1000 } else { free_milli(name, offered, &place.requested) };
-        if i128::from(asked.milli_value()) > free {
+        if asked.whole_milli() > free {
             return Err(Unfit::Insufficient { resource: name.clone() });
         }
     }

@@ -129,9 +129,7 @@ impl<'c> Scene<'c> {
             node.pods.push(PodId(i));
             if !pod.pod.is_terminal() {
                 node.active.push(PodId(i));
-                for (name, quantity) in pod.requests.iter() {
-                    *node.requested.entry(name.clone()).or_default() += *quantity;
-                }
+                add(&mut node.requested, &pod.requests);
             }
         }
         scene.read_objects();
@@ -181,7 +179,7 @@ impl<'c> Scene<'c> {
             node.active.retain(|other| *other != id);
             for (name, quantity) in before.requests.iter() {
                 if let Some(left) = node.requested.get_mut(name) {
-                    *left = *left - *quantity;
+                    *left = *left - quantity.as_summand();
                 }
             }
         }
@@ -189,9 +187,7 @@ impl<'c> Scene<'c> {
         insert(&mut node.pods, id);
         if !pod.is_terminal() {
             insert(&mut node.active, id);
-            for (name, quantity) in before.requests.iter() {
-                *node.requested.entry(name.clone()).or_default() += *quantity;
-            }
+            add(&mut node.requested, &before.requests);
         }
         self.pods[id.0] = ScenePod { pod, node: to, ..before };
     }
@@ -293,6 +289,13 @@ impl Qos {
         } else {
             Self::Burstable
         }
+    }
+}
+
+/// Adds a pod to what a node's pods ask for together.
+fn add(total: &mut ResourceList, requests: &ResourceList) {
+    for (name, quantity) in requests {
+        *total.entry(name.clone()).or_default() += quantity.as_summand();
     }
 }
 

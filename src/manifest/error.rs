@@ -102,6 +102,11 @@ pub(crate) fn duplicate(value: &str) -> String {
     format!("Duplicate value: \"{}\"", Cut(value))
 }
 
+/// `Too many: 300: must have at most 256 resources`.
+pub(crate) fn too_many(found: usize, most: usize, what: &str) -> String {
+    format!("Too many: {found}: must have at most {most} {what}")
+}
+
 /// `Unsupported value: "x": supported values: "A", "B"`. The names must be sorted.
 pub(crate) fn unsupported<'a>(value: &str, supported: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = supported.into_iter().map(|s| format!("\"{s}\"")).collect();

@@ -3,6 +3,7 @@
 use super::Options;
 use super::meta::meta;
 use super::reader::Reader;
+use super::resources::is_too_long;
 use super::shared::shared;
 use crate::model::metrics::{NodeMetrics, PodMetrics};
 use crate::model::{Kind, ResourceList};
@@ -25,6 +26,9 @@ pub(super) fn pod_metrics(object: &Reader<'_>, options: Options) -> PodMetrics {
 
 fn usage(r: &Reader<'_>) -> ResourceList {
     let mut list = ResourceList::new();
+    if is_too_long(r, "usage") {
+        return list;
+    }
     r.entries("usage", |name, value| {
         if let Some(quantity) = value.as_quantity() {
             list.insert(shared(name), quantity);

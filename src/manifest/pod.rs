@@ -9,7 +9,7 @@ use super::meta::{labels, meta};
 use super::names::qualified_name_problem;
 use super::near_miss;
 use super::reader::Reader;
-use super::resources::{Defaulting, Rule, requirements, resource_list};
+use super::resources::{Defaulting, Rule, check_names, requirements, resource_list};
 use super::shared::shared;
 use super::status::pod_status;
 use super::taints::toleration;
@@ -27,6 +27,11 @@ pub(super) fn pod(object: &Reader<'_>, options: Options) -> Pod {
     let meta = meta(object, Kind::Pod, options);
     let mut pod = with_spec(object, meta);
     pod.status = pod_status(object);
+    let status = &pod.status;
+    let in_force = status.containers.iter().chain(&status.init_containers);
+    let in_force = in_force.flat_map(|c| c.requests.iter().chain([&c.allocated]));
+    let in_force = in_force.chain(status.resources.iter()).chain([&status.allocated_resources]);
+    check_names(object, "status", in_force);
     pod
 }
 
@@ -69,6 +74,10 @@ pub(super) fn with_spec(parent: &Reader<'_>, meta: ObjectMeta) -> Pod {
         termination_grace_period_seconds: r.integer("terminationGracePeriodSeconds"),
         pod_group: r.object("schedulingGroup").map(|g| g.str("podGroupName")).unwrap_or_default(),
     };
+    let spec = &pod.spec;
+    let containers = spec.containers.iter().chain(&spec.init_containers).map(|c| &c.resources);
+    let asked = containers.chain(&spec.resources).flat_map(|r| [&r.requests, &r.limits]).chain([&spec.overhead]);
+    check_names(parent, "spec", asked);
     pod_level_requests(&mut pod);
     pod
 }

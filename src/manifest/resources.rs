@@ -3,13 +3,19 @@
 //! Quantities that the API server stores in whole thousandths (all but metrics and storage sizes) are rounded up here, each
 //! on its own, before anything is summed (spec section 1.3).
 
-use super::error::invalid;
+use std::collections::BTreeSet;
+
+use super::error::{invalid, too_many};
 use super::names::qualified_name_problem;
 use super::near_miss;
 use super::reader::Reader;
 use super::shared::shared;
 use crate::model::resources::ResourceClass;
 use crate::model::{Quantity, ResourceList, ResourceRequirements};
+
+/// Resources that one object may name, in one list or in all of them. The API server sets no limit below its 1.5 MiB an
+/// object; real nodes name up to some thirty, and each name is one more thing that every node is asked about.
+const MAX_RESOURCE_NAMES: usize = 256;
 
 /// How strictly a list is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,6 +31,9 @@ pub(super) enum Rule {
 /// None: the list is null.
 pub(super) fn resource_list(parent: &Reader<'_>, field: &str, rule: Rule) -> Option<ResourceList> {
     let mut list = ResourceList::new();
+    if is_too_long(parent, field) {
+        return Some(list);
+    }
     parent
         .entries(field, |name, r| {
             if rule == Rule::Asked
@@ -45,6 +54,26 @@ pub(super) fn resource_list(parent: &Reader<'_>, field: &str, rule: Rule) -> Opt
             list.insert(shared(name), quantity.round_up_to_milli());
         })
         .then_some(list)
+}
+
+/// Whether a list names too many resources, which is reported.
+pub(super) fn is_too_long(parent: &Reader<'_>, field: &str) -> bool {
+    let names = parent.any(field).and_then(|list| list.map()).map_or(0, serde_json::Map::len);
+    if names > MAX_RESOURCE_NAMES {
+        parent.error_in(field, too_many(names, MAX_RESOURCE_NAMES, "resources"));
+    }
+    names > MAX_RESOURCE_NAMES
+}
+
+/// Reports an object whose lists together name too many resources.
+pub(super) fn check_names<'l>(object: &Reader<'_>, field: &str, lists: impl Iterator<Item = &'l ResourceList> + Clone) {
+    // As a rule a few lists of two or three names each, which need no set.
+    if lists.clone().map(ResourceList::len).sum::<usize>() > MAX_RESOURCE_NAMES {
+        let names = lists.flat_map(ResourceList::keys).collect::<BTreeSet<_>>().len();
+        if names > MAX_RESOURCE_NAMES {
+            object.error_in(field, too_many(names, MAX_RESOURCE_NAMES, "different resources"));
+        }
+    }
 }
 
 /// A quantity as the manifest has it.

@@ -5,6 +5,7 @@
 //! zero. Sums are therefore exact, and `value()`/`milli_value()` round up once, at the end.
 //!
 //! Range: ±1.7e29 units; sums and inputs beyond that saturate (the largest allocatable that an i64 can count is 9.2e18).
+//! Whoever keeps a sum that amounts leave again adds [`Quantity::as_summand`]s, which don't.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,12 +49,30 @@ impl Quantity {
 
     /// The amount in whole units, fractions rounded away from zero; saturates at the ends of `i64`.
     pub fn value(self) -> i64 {
-        div_away_from_zero(self.nanos, NANO)
+        saturated(self.whole_units())
     }
 
     /// The amount in thousandths, fractions rounded away from zero; saturates at the ends of `i64`.
     pub fn milli_value(self) -> i64 {
+        saturated(self.whole_milli())
+    }
+
+    /// As [`Self::value`], however large.
+    pub fn whole_units(self) -> i128 {
+        div_away_from_zero(self.nanos, NANO)
+    }
+
+    /// As [`Self::milli_value`], however large.
+    pub fn whole_milli(self) -> i128 {
         div_away_from_zero(self.nanos, MILLI_IN_NANOS)
+    }
+
+    /// The amount, or the nearest of those within twice what an i64 counts in units: beyond, no reader tells amounts apart.
+    /// Four billion of them can be added and taken away in any order, and the sum comes back exactly.
+    #[must_use]
+    pub fn as_summand(self) -> Self {
+        const MOST: i128 = 1 << 95;
+        Self { nanos: self.nanos.clamp(-MOST, MOST) }
     }
 
     /// The amount rounded away from zero to whole thousandths, as the API server stores it in resource lists.
@@ -85,9 +104,12 @@ impl Quantity {
     }
 }
 
-fn div_away_from_zero(nanos: i128, unit: i128) -> i64 {
-    let quotient = nanos / unit + (nanos % unit).signum();
-    i64::try_from(quotient).unwrap_or(if quotient > 0 { i64::MAX } else { i64::MIN })
+fn div_away_from_zero(nanos: i128, unit: i128) -> i128 {
+    nanos / unit + (nanos % unit).signum()
+}
+
+fn saturated(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(if number > 0 { i64::MAX } else { i64::MIN })
 }
 
 impl std::ops::Add for Quantity {
@@ -353,6 +375,17 @@ mod tests {
         assert_eq!((q("0.4m") + q("0.4m")).milli_value(), 1);
         assert_eq!((q("0.4m").round_up_to_milli() + q("0.4m").round_up_to_milli()).milli_value(), 2);
         assert_eq!(q("1.0001").round_up_to_milli().milli_value(), 1001);
+    }
+
+    #[test]
+    fn sums_of_summands_come_back_however_large_the_amounts() {
+        let amounts = ["1e99", "5Ei", "9223372036854775807m", "-1e99", "1m", "0"].map(|text| q(text).as_summand());
+        let mut sum = q("3");
+        (0..1_000).for_each(|i| sum += amounts[i % amounts.len()]);
+        (0..1_000).rev().for_each(|i| sum = sum - amounts[i % amounts.len()]);
+        assert_eq!(sum, q("3"));
+        assert_eq!((q("1e99").as_summand().value(), q("-1e99").as_summand().value()), (i64::MAX, i64::MIN));
+        assert_eq!((q("3").as_summand(), q("8Ei").as_summand().value()), (q("3"), i64::MAX));
     }
 
     #[test]

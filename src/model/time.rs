@@ -11,6 +11,6 @@ impl Time {
 
     /// Whole seconds from `earlier` to `self`; negative when `self` is the earlier one.
     pub const fn secs_since(self, earlier: Time) -> i64 {
-        (self.0 - earlier.0) / 1_000_000
+        self.0.saturating_sub(earlier.0) / 1_000_000
     }
 }

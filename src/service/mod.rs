@@ -26,6 +26,8 @@ pub mod schedule;
 pub mod source;
 
 #[cfg(test)]
+mod extremes;
+#[cfg(test)]
 mod volume_tests;
 
 use std::sync::Arc;

@@ -1,13 +1,15 @@
 //! The columns of 256 consecutive node ordinals.
 //!
 //! A chunk sits behind an `Arc` and is written through `Arc::make_mut`: in place while no fork holds it, else copied once.
-//! 256 keeps that copy at a few microseconds (some 30 KiB of numbers) while 5,000 nodes still need only 20 pointers for a
-//! fork. What isn't numbers lies in [`Cells`], a second level of sharing: to copy a chunk is to count up 16 references each
+//! 256 keeps that copy at a few microseconds while 5,000 nodes still need only 20 pointers for a fork. Numbers lie in
+//! columns, which are shared one by one: to write to a pod's node is to copy the 2 KiB of each resource that it asks for.
+//! What isn't numbers lies in [`Cells`], a second level of sharing: to copy a chunk is to count up 16 references each
 //! instead of 256, which lie scattered over the heap, and to count them down again when the fork is dropped.
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
+use super::column::{Column, Columns};
 use super::node_volumes::NodeVolumes;
 use super::resource_table::ResourceId;
 use super::static_node::StaticNode;
@@ -52,7 +54,7 @@ impl<T: Clone> IndexMut<usize> for Cells<T> {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::cluster) struct Chunk {
     pub(super) nodes: Cells<Option<Arc<StaticNode>>>,
     pub(super) pods: Cells<PodList>,
@@ -60,82 +62,29 @@ pub(in crate::cluster) struct Chunk {
     pub(super) ports: Cells<Option<Arc<Vec<HostPort>>>>,
     /// Volumes in use. None for nodes without any CSI driver, attachment or pod volume.
     pub(super) volumes: Cells<Option<Arc<NodeVolumes>>>,
-    pub(super) allowed_pods: Vec<i64>,
-    pub(super) non_zero_cpu: Vec<i64>,
-    pub(super) non_zero_memory: Vec<i64>,
-    /// By resource id.
-    pub(super) allocatable: Vec<Vec<i64>>,
-    pub(super) requested: Vec<Vec<i64>>,
-}
-
-impl Default for Chunk {
-    fn default() -> Self {
-        Self {
-            nodes: Cells::default(),
-            pods: Cells::default(),
-            ports: Cells::default(),
-            volumes: Cells::default(),
-            allowed_pods: vec![0; CHUNK],
-            non_zero_cpu: vec![0; CHUNK],
-            non_zero_memory: vec![0; CHUNK],
-            allocatable: Vec::new(),
-            requested: Vec::new(),
-        }
-    }
+    pub(super) allowed_pods: Column,
+    pub(super) non_zero_cpu: Column,
+    pub(super) non_zero_memory: Column,
+    pub(super) allocatable: Columns,
+    pub(super) requested: Columns,
 }
 
 impl Chunk {
-    fn column(columns: &mut Vec<Vec<i64>>, id: ResourceId) -> &mut Vec<i64> {
-        let index = id.index();
-        if columns.len() <= index {
-            columns.resize_with(index + 1, Vec::new);
+    /// Leaves nothing of a node: the next one in its place starts from nothing.
+    pub(super) fn clear(&mut self, at: usize) {
+        self.nodes[at] = None;
+        self.pods[at] = PodList::default();
+        self.ports[at] = None;
+        self.volumes[at] = None;
+        for column in [&mut self.allowed_pods, &mut self.non_zero_cpu, &mut self.non_zero_memory] {
+            column.set(at, 0);
         }
-        let column = &mut columns[index];
-        if column.is_empty() {
-            column.resize(CHUNK, 0);
-        }
-        column
-    }
-
-    pub(super) fn set_allocatable(&mut self, at: usize, id: ResourceId, amount: i64) {
-        Self::column(&mut self.allocatable, id)[at] = amount;
-    }
-
-    pub(super) fn add_requested(&mut self, at: usize, id: ResourceId, amount: i64) {
-        let cell = &mut Self::column(&mut self.requested, id)[at];
-        *cell = cell.saturating_add(amount);
-    }
-
-    pub(super) fn clear_allocatable(&mut self, at: usize) {
-        for column in self.allocatable.iter_mut().filter(|c| !c.is_empty()) {
-            column[at] = 0;
-        }
+        self.allocatable.clear(at);
+        self.requested.clear(at);
     }
 
     /// Whether some node here offers the resource or some pod takes any of it.
     pub(super) fn uses(&self, id: ResourceId) -> bool {
-        let columns = [&self.allocatable, &self.requested];
-        columns.into_iter().filter_map(|columns| columns.get(id.index())).flatten().any(|amount| *amount != 0)
-    }
-
-    /// Whether there are columns of such resources.
-    pub(super) fn has_columns(&self, of: impl Fn(usize) -> bool) -> bool {
-        let columns = [&self.allocatable, &self.requested];
-        columns.into_iter().any(|columns| columns.iter().enumerate().any(|(i, column)| !column.is_empty() && of(i)))
-    }
-
-    pub(super) fn drop_columns(&mut self, of: impl Fn(usize) -> bool) {
-        for columns in [&mut self.allocatable, &mut self.requested] {
-            for (_, column) in columns.iter_mut().enumerate().filter(|(i, _)| of(*i)) {
-                *column = Vec::new();
-            }
-            let used = columns.iter().rposition(|column| !column.is_empty()).map_or(0, |last| last + 1);
-            columns.truncate(used);
-            columns.shrink_to_fit();
-        }
-    }
-
-    pub(super) fn read(columns: &[Vec<i64>], id: ResourceId, at: usize) -> i64 {
-        columns.get(id.index()).and_then(|column| column.get(at)).copied().unwrap_or(0)
+        self.allocatable.uses(id) || self.requested.uses(id)
     }
 }

@@ -198,18 +198,17 @@ fn compare_nodes(one: &NodeRow<'_>, other: &NodeRow<'_>, found: &mut Found) {
     };
     check("object", one.node(), other.node(), one.node() == other.node());
     check("allowed pods", &one.allowed_pods(), &other.allowed_pods(), one.allowed_pods() == other.allowed_pods());
-    let resources: BTreeSet<&Str> = [one, other].into_iter().flat_map(|row| row.view().resources().names()).collect();
-    for resource in resources {
-        let amounts = |row: &NodeRow<'_>| {
-            let id = row.view().resources().get(resource);
-            id.map_or((0, 0), |id| (row.allocatable(id), row.requested(id)))
-        };
-        let ((a_offer, a_taken), (b_offer, b_taken)) = (amounts(one), amounts(other));
-        check(&format!("allocatable {resource}"), &a_offer, &b_offer, a_offer == b_offer);
-        check(&format!("requested {resource}"), &a_taken, &b_taken, a_taken == b_taken);
+    let (offered, taken) = (|row: &NodeRow<'_>| sorted(row.offered()), |row: &NodeRow<'_>| sorted(row.taken()));
+    for (what, a, b) in [("allocatable", offered(one), offered(other)), ("requested", taken(one), taken(other))] {
+        for resource in a.keys().chain(b.keys()).collect::<BTreeSet<_>>() {
+            let amount = |amounts: &BTreeMap<Str, i128>| amounts.get(resource).copied().unwrap_or_default();
+            if amount(&a) != amount(&b) {
+                check(&format!("{what} {resource}"), &amount(&a), &amount(&b), false);
+            }
+        }
     }
-    let non_zero = |row: &NodeRow<'_>| (row.non_zero_cpu(), row.non_zero_memory());
-    check("non-zero requests", &non_zero(one), &non_zero(other), non_zero(one) == non_zero(other));
+    let non_zero = (one.non_zero_sums(), other.non_zero_sums());
+    check("non-zero requests", &non_zero.0, &non_zero.1, non_zero.0 == non_zero.1);
     let pods = |row: &NodeRow<'_>| row.pods().iter().map(|p| p.pod.meta.key()).collect::<Vec<_>>();
     let same_pods =
         one.pods().len() == other.pods().len() && one.pods().iter().zip(other.pods()).all(|(a, b)| PodInfo::eq(a, b));
@@ -222,4 +221,8 @@ fn compare_nodes(one: &NodeRow<'_>, other: &NodeRow<'_>, found: &mut Found) {
     }
     check("ports", &one.ports(), &other.ports(), one.ports() == other.ports());
     check("volumes", &one.volumes(), &other.volumes(), one.volumes() == other.volumes());
+}
+
+fn sorted<'a>(amounts: impl Iterator<Item = (&'a Str, i128)>) -> BTreeMap<Str, i128> {
+    amounts.map(|(name, amount)| (name.clone(), amount)).collect()
 }

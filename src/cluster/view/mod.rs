@@ -10,6 +10,7 @@
 
 mod change_log;
 mod chunk;
+mod column;
 mod difference;
 mod equality;
 mod images;
@@ -224,10 +225,14 @@ impl View {
         }
         let at = ordinal.offset();
         let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
-        chunk.allowed_pods[at] = fixed.allowed_pods;
-        chunk.clear_allocatable(at);
+        chunk.allowed_pods.set(at, fixed.allowed_pods.into());
+        // Only what differs is written: most updates of a node are about its conditions.
+        let offered: Vec<ResourceId> = chunk.allocatable.of_node(at).map(|(id, _)| id).collect();
+        for id in offered.into_iter().filter(|id| amounts.iter().all(|(offered, _)| offered != id)) {
+            chunk.allocatable.set(id, at, 0);
+        }
         for (id, amount) in amounts {
-            chunk.set_allocatable(at, id, amount);
+            chunk.allocatable.set(id, at, amount.into());
         }
         chunk.nodes[at] = Some(fixed);
         if known.is_none() {
@@ -247,12 +252,10 @@ impl View {
         }
         let at = ordinal.offset();
         let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
-        chunk.clear_allocatable(at);
-        chunk.allowed_pods[at] = 0;
-        chunk.volumes[at] = None;
         if let Some(old) = chunk.nodes[at].take() {
             self.images.remove(&old.node);
         }
+        chunk.clear(at);
         self.ordinals.remove(name);
         self.free.push_back(ordinal);
         self.log.push(self.revision, ordinal);
@@ -441,7 +444,7 @@ impl View {
         }
     }
 
-    /// Forgets the resource names that no node offers and no pod asks for, once they have doubled: one look at each column.
+    /// Forgets the resource names that no node offers and no pod asks for, once they have doubled: a look at each chunk for each.
     /// Before names are given numbers, never between that and the use of the numbers.
     fn sweep_resources(&mut self) {
         if !self.resources.is_sweep_due() {
@@ -449,19 +452,11 @@ impl View {
         }
         let chunks = &self.chunks;
         Arc::make_mut(&mut self.resources).sweep(|id| chunks.iter().any(|chunk| chunk.uses(id)));
-        let resources = &self.resources;
-        let is_free = |index: usize| resources.names().get(index).is_none_or(|name| name.is_empty());
-        for chunk in &mut self.chunks {
-            if chunk.has_columns(is_free) {
-                Arc::make_mut(chunk).drop_columns(is_free);
-            }
-        }
     }
 
     /// Adds (`sign` 1) or takes away (-1) what a pod weighs in the columns and counts of its node.
     fn book(&mut self, pod: &PodInfo, ordinal: Ordinal, sign: i32) {
         let Amounts { milli_cpu, memory, ephemeral_storage, scalars } = &pod.requests;
-        let factor = i64::from(sign);
         if sign > 0 && !scalars.is_empty() {
             self.sweep_resources();
         }
@@ -471,14 +466,15 @@ impl View {
             scalars.iter().filter_map(|(name, amount)| Some((id(name)?, *amount))).collect();
         let at = ordinal.offset();
         let chunk = Arc::make_mut(&mut self.chunks[ordinal.chunk()]);
-        chunk.add_requested(at, ResourceId::CPU, factor * milli_cpu);
-        chunk.add_requested(at, ResourceId::MEMORY, factor * memory);
-        chunk.add_requested(at, ResourceId::EPHEMERAL_STORAGE, factor * ephemeral_storage);
+        let signed = |amount: i64| i128::from(sign) * i128::from(amount);
+        chunk.requested.add(ResourceId::CPU, at, signed(*milli_cpu));
+        chunk.requested.add(ResourceId::MEMORY, at, signed(*memory));
+        chunk.requested.add(ResourceId::EPHEMERAL_STORAGE, at, signed(*ephemeral_storage));
         for (id, amount) in scalars {
-            chunk.add_requested(at, id, factor * amount);
+            chunk.requested.add(id, at, signed(amount));
         }
-        chunk.non_zero_cpu[at] = chunk.non_zero_cpu[at].saturating_add(factor * pod.non_zero.0);
-        chunk.non_zero_memory[at] = chunk.non_zero_memory[at].saturating_add(factor * pod.non_zero.1);
+        chunk.non_zero_cpu.add(at, signed(pod.non_zero.0));
+        chunk.non_zero_memory.add(at, signed(pod.non_zero.1));
         self.counts.update(&pod.pod, &self.objects, ordinal, sign);
         self.terms.update(&pod.terms, ordinal, sign);
         self.label_sets.update(pod, ordinal, sign);

@@ -97,7 +97,8 @@ impl DriverVolumes {
             User::Pod => &mut uses.pods,
             User::Attachment => &mut uses.attachments,
         };
-        *count = count.saturating_add_signed(delta);
+        // Wrapping, so that what was added is taken away again: each user is part of an object in memory, and fits.
+        *count = count.wrapping_add_signed(delta);
         if *uses == Uses::default() {
             self.volumes.remove(i);
         }

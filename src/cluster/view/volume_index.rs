@@ -4,6 +4,9 @@
 //! that arrive in any order. So each claim that a pod uses remembers what it stands for and on which nodes, and an event
 //! on a claim, volume, class or attachment moves the counts of just the nodes that it concerns. Holds are what decisions
 //! chose for claims that no feed has shown as bound yet.
+//!
+//! Counts wrap, so that what was added is taken away again whatever came in between; they never reach the point, since
+//! each user is part of an object in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +58,7 @@ pub(super) struct NamedClaimUse {
 impl ClaimUse {
     fn change(&mut self, ordinal: Ordinal, delta: i32, is_reference: bool) {
         if is_reference {
-            self.references = self.references.saturating_add_signed(delta);
+            self.references = self.references.wrapping_add_signed(delta);
         }
         let i = match self.nodes.binary_search_by_key(&ordinal, |(at, _)| *at) {
             Ok(i) => i,
@@ -64,7 +67,7 @@ impl ClaimUse {
                 i
             }
         };
-        self.nodes[i].1 = self.nodes[i].1.saturating_add_signed(delta);
+        self.nodes[i].1 = self.nodes[i].1.wrapping_add_signed(delta);
         if self.nodes[i].1 == 0 {
             self.nodes.remove(i);
         }
@@ -209,7 +212,7 @@ where
 {
     let counts = index.entry(key.clone()).or_default();
     let number = counts.entry(value.clone()).or_insert(0);
-    *number = number.saturating_add_signed(delta);
+    *number = number.wrapping_add_signed(delta);
     if *number == 0 {
         counts.remove(value);
     }
@@ -312,10 +315,10 @@ impl View {
         self.volumes.learn_meaning(key, &meaning);
         if meaning.id != used.meaning.id {
             for (ordinal, users) in &used.nodes {
-                let users = i32::try_from(*users).unwrap_or(i32::MAX);
+                let users = users.cast_signed();
                 self.change_node_volumes(*ordinal, |node| {
                     if let Some(old) = &used.meaning.id {
-                        node.change(old, User::Pod, -users);
+                        node.change(old, User::Pod, users.wrapping_neg());
                     }
                     if let Some(new) = &meaning.id {
                         node.change(new, User::Pod, users);

@@ -92,7 +92,9 @@ struct Score {
 impl NodeScore for Score {
     fn score(&self, node: &NodeRow<'_>) -> i64 {
         let here = self.worth.iter().filter(|(name, _)| node.fixed().has_image(name)).map(|(_, worth)| *worth);
-        let sum = here.fold(0i64, i64::saturating_add);
+        // Sizes are what nodes report, also negative ones: added up exactly, so that their order doesn't matter.
+        let sum = here.map(i128::from).sum::<i128>();
+        let sum = i64::try_from(sum).unwrap_or(if sum > 0 { i64::MAX } else { 0 });
         // A pod without containers can't exist; it would have no span to scale to.
         if sum <= MIN_THRESHOLD || self.max_threshold <= MIN_THRESHOLD {
             return 0;

@@ -69,9 +69,10 @@ impl NodeScore for Score {
     }
 }
 
+/// What is used of a resource. Between 0 and 1 whatever a node claims to have.
 #[allow(clippy::cast_precision_loss)] // upstream computes in f64 as well
 fn fraction(part: i64, whole: i64) -> f64 {
-    (part as f64 / whole as f64).min(1.0)
+    (part as f64 / whole as f64).clamp(0.0, 1.0)
 }
 
 /// 100 when all fractions are equal, less the further they are apart (down to 50).

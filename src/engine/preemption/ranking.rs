@@ -46,11 +46,11 @@ fn number_of_victims(candidate: &Candidate) -> i64 {
     i64::try_from(candidate.victims.len()).unwrap_or(i64::MAX)
 }
 
-/// Negated, since the latest is best: the earliest start among the victims of the highest priority. One that has not
+/// Turned round, since the latest is best: the earliest start among the victims of the highest priority. One that has not
 /// started is later than all.
 fn earliest_start(candidate: &Candidate) -> i64 {
     let highest = candidate.victims.iter().map(|victim| victim.pod.pod.priority()).max();
     let victims = candidate.victims.iter().filter(|victim| Some(victim.pod.pod.priority()) == highest);
     let start = victims.map(|victim| victim.pod.pod.status.started.map_or(i64::MAX, |time| time.0)).min();
-    -start.unwrap_or(i64::MAX)
+    !start.unwrap_or(i64::MAX)
 }

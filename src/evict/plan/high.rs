@@ -79,8 +79,7 @@ impl<'a> Packing<'a> {
         if let Some(place) = self.nodes.get(&moved.to).filter(|_| is_active(&moved.new)) {
             let place = changed.entry(moved.to).or_insert_with(|| place.clone());
             for (name, amount) in &usage {
-                let entry = place.load.usage.entry(name.clone()).or_default();
-                *entry = entry.saturating_add(*amount);
+                *place.load.usage.entry(name.clone()).or_default() += *amount;
             }
             place.pods += i64::from(is_movable(&moved.new));
         }
@@ -118,7 +117,7 @@ impl<'a> Packing<'a> {
     fn fullness(&self, place: &Place) -> i64 {
         let part = |name: &Str| {
             let (used, capacity) = (place.load.usage.get(name)?, place.load.capacity.get(name)?);
-            i64::try_from(i128::from(*used) * 1_000_000 / i128::from((*capacity).max(1))).ok()
+            Some(i64::try_from(*used * 1_000_000 / (*capacity).max(1)).unwrap_or(i64::MAX))
         };
         self.args.thresholds.keys().filter_map(part).max().unwrap_or(0)
     }

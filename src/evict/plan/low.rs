@@ -82,8 +82,7 @@ impl<'a> Load<'a> {
         if let Some(node) = self.nodes.get(&moved.to).filter(|_| is_active(&moved.new)) {
             let node = changed.entry(moved.to).or_insert_with(|| node.clone());
             for (name, amount) in &usage {
-                let entry = node.usage.entry(name.clone()).or_default();
-                *entry = entry.saturating_add(*amount);
+                *node.usage.entry(name.clone()).or_default() += *amount;
             }
         }
         changed
@@ -135,7 +134,7 @@ impl<'a> Load<'a> {
             let caps = node.caps(high);
             high.keys().all(|name| {
                 let of = |list: &Usage| list.get(name).copied().unwrap_or(0);
-                of(&node.usage).saturating_add(of(&usage)) <= of(&caps)
+                of(&node.usage) + of(&usage) <= of(&caps)
             })
         };
         if scene.cancel.guard(&self.destinations).any(has_room) { Ok(()) } else { Err(LeftAlone::NoRoomUnderTarget) }
@@ -148,7 +147,7 @@ fn excess(node: &NodeUsage, high: &Thresholds) -> i64 {
     let over = |name: &Str| {
         let (used, cap) = (node.usage.get(name)?, caps.get(name)?);
         let capacity = node.capacity.get(name).filter(|capacity| **capacity > 0)?;
-        Some(i128::from((used - cap).max(0)) * NODE / i128::from(*capacity))
+        Some((used - cap).max(0) * NODE / *capacity)
     };
     let total: i128 = high.keys().filter_map(over).sum();
     i64::try_from(total.min(MOST)).unwrap_or(i64::MAX)
@@ -164,7 +163,7 @@ fn worst(node: &NodeUsage, high: &Thresholds) -> i64 {
     let caps = node.caps(high);
     let part = |name: &Str| {
         let (used, cap) = (node.usage.get(name)?, caps.get(name)?);
-        Some(i64::try_from(i128::from(*used) * NODE / i128::from((*cap).max(1))).unwrap_or(i64::MAX))
+        Some(i64::try_from(*used * NODE / (*cap).max(1)).unwrap_or(i64::MAX))
     };
     high.keys().filter_map(part).max().unwrap_or(0)
 }

@@ -15,8 +15,8 @@ use crate::evict::taints;
 use crate::model::resources::{CPU, MEMORY, PODS};
 use crate::model::{Quantity, ResourceList, Str};
 
-/// Amounts by resource.
-pub(in crate::evict) type Usage = BTreeMap<Str, i64>;
+/// Amounts by resource: sums that pods leave and come back to, exact however large.
+pub(in crate::evict) type Usage = BTreeMap<Str, i128>;
 
 /// One node, measured.
 #[derive(Debug, Clone)]
@@ -27,8 +27,9 @@ pub(in crate::evict) struct NodeUsage {
     pub(in crate::evict) capacity: Usage,
 }
 
-pub(in crate::evict) fn amount(name: &str, quantity: Quantity) -> i64 {
-    if name == CPU { quantity.milli_value() } else { quantity.value() }
+pub(in crate::evict) fn amount(name: &str, quantity: Quantity) -> i128 {
+    let quantity = quantity.as_summand();
+    if name == CPU { quantity.whole_milli() } else { quantity.whole_units() }
 }
 
 /// Thresholds' resources and the three that always count.
@@ -46,7 +47,7 @@ fn amounts(names: &[Str], list: &ResourceList) -> Usage {
 pub(in crate::evict) fn requests_of_node(scene: &Scene, node: NodeId, names: &[Str]) -> NodeUsage {
     let mut usage = amounts(names, &scene.node(node).requested);
     let pods = scene.node(node).active.len();
-    usage.insert(PODS.into(), i64::try_from(pods).unwrap_or(i64::MAX));
+    usage.insert(PODS.into(), pods as i128);
     NodeUsage { node, usage, capacity: capacity(scene, node, names) }
 }
 
@@ -106,7 +107,7 @@ impl NodeUsage {
         let cap = |name: &Str| {
             let capacity = self.capacity.get(name).copied().unwrap_or(0);
             match thresholds.get(name) {
-                Some(percent) => (percent * 0.01 * capacity as f64) as i64,
+                Some(percent) => (percent * 0.01 * capacity as f64) as i128,
                 None => capacity,
             }
         };
@@ -115,7 +116,7 @@ impl NodeUsage {
 
     /// Upstream's order of nodes: cores in thousandths, bytes and all else in one sum, so that memory decides.
     pub(in crate::evict) fn mixed_sum(&self) -> i128 {
-        self.usage.values().map(|amount| i128::from(*amount)).sum()
+        self.usage.values().sum()
     }
 
     pub(in crate::evict) fn take(&mut self, pod: &Usage) {
@@ -126,7 +127,7 @@ impl NodeUsage {
 pub(in crate::evict) fn subtract(from: &mut Usage, what: &Usage) {
     for (name, amount) in what {
         if let Some(left) = from.get_mut(name) {
-            *left = left.saturating_sub(*amount);
+            *left -= *amount;
         }
     }
 }
@@ -145,7 +146,7 @@ impl Pool {
             for (name, cap) in node.caps(thresholds) {
                 let used = node.usage.get(&name).copied().unwrap_or(0);
                 let entry = room.entry(name).or_default();
-                *entry = entry.saturating_add(cap.saturating_sub(used));
+                *entry += cap - used;
             }
         }
         Self(room)

@@ -314,3 +314,27 @@ fn an_error_is_bounded() {
     assert_eq!(error.errors.last().map(ToString::to_string).as_deref(), Some("and 9745 further errors"));
     assert!(error.to_string().len() < 200_000);
 }
+
+/// `n` resources, the first of them called after `from`.
+fn resources(from: usize, n: usize) -> serde_json::Value {
+    (from..from + n).map(|i| (format!("x.example/r{i}"), json!("1"))).collect::<serde_json::Map<_, _>>().into()
+}
+
+#[test]
+fn an_object_names_256_resources_at_most() {
+    let list = |n| pod_with_container(&json!({"name": "c", "resources": {"requests": resources(0, n)}}));
+    assert_eq!(mistakes(&list(256)), [""; 0]);
+    let path = "spec.containers[0].resources.requests";
+    assert_eq!(mistakes(&list(40_000)), [format!("{path}: Too many: 40000: must have at most 256 resources")]);
+    let offered = node_with(&json!({"status": {"allocatable": resources(0, 257), "capacity": resources(0, 256)}}));
+    assert_eq!(mistakes(&offered), ["status.allocatable: Too many: 257: must have at most 256 resources"]);
+
+    let container = |i: usize, from| json!({"name": format!("c{i}"), "resources": {"requests": resources(from, 200)}});
+    let pod = |second| pod_with(&json!({"containers": [container(0, 0), container(1, second)]}));
+    assert_eq!(mistakes(&pod(56)), [""; 0], "0 to 255");
+    assert_eq!(mistakes(&pod(57)), ["spec: Too many: 257: must have at most 256 different resources"]);
+    let mut reported = pod(56);
+    let status = |from: usize| json!({"name": "c0", "resources": {"requests": resources(from, 200)}});
+    reported["status"] = json!({"containerStatuses": [status(0), status(100)]});
+    assert_eq!(mistakes(&reported), ["status: Too many: 300: must have at most 256 different resources"]);
+}

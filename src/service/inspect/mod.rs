@@ -16,7 +16,6 @@ use super::recent::RecentDecision;
 use super::{Service, ServiceError, ViewInfo};
 use crate::cluster::readiness::Ready;
 use crate::cluster::reservation::{Basis, Reservation, Reservations};
-use crate::cluster::view::ResourceId;
 use crate::cluster::{NodeRow, PodState, View};
 use crate::engine::Profile;
 use crate::model::resources::PODS;
@@ -87,18 +86,7 @@ impl Service {
         for entry in entries(pods, &view, &reservations) {
             *states.entry(entry.state).or_default() += 1;
         }
-        let mut resources: BTreeMap<Str, (i64, i64)> = BTreeMap::new();
-        for row in view.nodes() {
-            let (allocatable, requested) = amounts(&row);
-            for (name, amount) in allocatable {
-                let total = &mut resources.entry(name).or_default().0;
-                *total = total.saturating_add(amount);
-            }
-            for (name, amount) in requested {
-                let total = &mut resources.entry(name).or_default().1;
-                *total = total.saturating_add(amount);
-            }
-        }
+        let resources = totals(&view);
         let counts = Kind::ALL.iter().map(|kind| (*kind, self.cluster.objects().count(*kind)));
         Summary {
             view: info,
@@ -224,6 +212,25 @@ impl Service {
     }
 }
 
+/// Allocatable and requested over all nodes.
+fn totals(view: &View) -> BTreeMap<Str, (i64, i64)> {
+    let mut resources: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
+    for row in view.nodes() {
+        for (name, amount) in
+            row.offered().map(|(name, amount)| (&**name, amount)).chain([(PODS, row.allowed_pods().into())])
+        {
+            resources.entry(name).or_default().0 += amount;
+        }
+        for (name, amount) in
+            row.taken().map(|(name, amount)| (&**name, amount)).chain([(PODS, row.pods().len() as i128)])
+        {
+            resources.entry(name).or_default().1 += amount;
+        }
+    }
+    let some = resources.into_iter().filter(|(_, sums)| *sums != (0, 0));
+    some.map(|(name, (offered, taken))| (name.into(), (saturated(offered), saturated(taken)))).collect()
+}
+
 /// The pods of the store, which was read before the fork was taken, with their states; then those that only a reservation
 /// knows; holds of a plan are no pods. A pod that went away in between is left out.
 pub(super) fn entries<'a>(
@@ -261,13 +268,17 @@ fn strings((a, b, c): (&str, &str, &str)) -> [String; 3] {
 
 /// What a node has and what is taken of it; resources of which it has and gives none are left out.
 pub fn amounts(row: &NodeRow<'_>) -> (AmountMap, AmountMap) {
-    let collect = |amount: &dyn Fn(ResourceId) -> i64, pods: i64| -> AmountMap {
-        let resources = row.view().resources();
-        let named = resources.names().iter().filter_map(|name| Some((name.clone(), amount(resources.get(name)?))));
-        named.chain([(Str::from(PODS), pods)]).filter(|(_, amount)| *amount != 0).collect()
-    };
-    let pods = i64::try_from(row.pods().len()).unwrap_or(i64::MAX);
-    (collect(&|id| row.allocatable(id), row.allowed_pods()), collect(&|id| row.requested(id), pods))
+    fn shown<'a>(amounts: impl Iterator<Item = (&'a Str, i128)>, pods: i128) -> AmountMap {
+        let pods = Some((Str::from(PODS), pods)).filter(|(_, pods)| *pods != 0);
+        let named = amounts.map(|(name, amount)| (name.clone(), amount)).chain(pods);
+        named.map(|(name, amount)| (name, saturated(amount))).collect()
+    }
+    (shown(row.offered(), row.allowed_pods().into()), shown(row.taken(), row.pods().len() as i128))
+}
+
+/// A sum as it is shown.
+fn saturated(sum: i128) -> i64 {
+    i64::try_from(sum).unwrap_or(if sum > 0 { i64::MAX } else { i64::MIN })
 }
 
 #[cfg(test)]
